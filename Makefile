@@ -1,0 +1,238 @@
+# textgen: one non-recursive Makefile. `make help` lists the targets; V=1 shows the commands.
+#
+#   make run     install what is missing, build, train a small model, show the result
+#   make test    install what is missing, build, run every test that needs nothing but this repository
+
+.DEFAULT_GOAL := all
+SHELL := /bin/bash
+MAKEFLAGS += --no-builtin-rules
+.SUFFIXES:
+.DELETE_ON_ERROR:
+
+# ---- settings a user may change ---------------------------------------------------------------
+PREFIX   ?= /usr/local
+CC       ?= gcc
+ifeq ($(origin CC),default)
+CC       := gcc
+endif
+CFLAGS   ?= -O2 -g
+WERROR   ?=
+SANITIZE ?=
+BUILD    ?= build$(if $(SANITIZE),/$(SANITIZE))
+JOBS     ?= $(shell nproc)
+V        ?=
+
+# Parallel by default: a two-command start should not depend on the user knowing -j.
+ifeq ($(filter -j%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(JOBS)
+endif
+
+Q := $(if $(V),,@)
+say = @printf '  %-8s %s\n' '$(1)' '$(2)'
+ifdef V
+say = @:
+endif
+
+# ---- what is installed from Debian ------------------------------------------------------------
+DEB_BUILD := gcc libc6-dev make pkg-config protobuf-c-compiler protobuf-compiler
+DEB_LIBS  := libzmq3-dev libprotobuf-c-dev libuv1-dev libopenblas-dev libyaml-dev libjansson-dev \
+             libpcre2-dev libutf8proc-dev
+DEB_TESTS := procps
+DEBS      := $(DEB_BUILD) $(DEB_LIBS) $(DEB_TESTS)
+PKGS      := libzmq libprotobuf-c libuv openblas yaml-0.1 jansson libpcre2-8 libutf8proc
+
+# Expanded in recipes, that is after `deps` has run.
+PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+PKG_LIBS   = $(shell pkg-config --libs $(PKGS) 2>/dev/null)
+
+# ---- flags ------------------------------------------------------------------------------------
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wpointer-arith \
+        -Wwrite-strings -Wdouble-promotion -Wimplicit-fallthrough -Wundef $(if $(WERROR)$(CI),-Werror)
+VERSION := 0.1.0
+CPPFLAGS_ALL = -D_GNU_SOURCE -DTG_VERSION='"$(VERSION)"' -I. -I$(BUILD)/gen
+SAN_FLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer $(if $(findstring undefined,$(SANITIZE)),-fno-sanitize-recover=undefined))
+CFLAGS_ALL = -std=c11 $(CFLAGS) -fno-math-errno $(WARN) $(SAN_FLAGS) -pthread
+LDLIBS_ALL = $(PKG_LIBS) -pthread -ldl -lm
+# The fast kernels may fuse multiply and add and vectorise loops marked `omp simd`; never -ffast-math.
+NN_CPU_FLAGS := -O3 -ffp-contract=fast -fopenmp-simd
+
+# ---- sources ----------------------------------------------------------------------------------
+find_c = $(sort $(shell find $(1) -name '*.c' 2>/dev/null))
+SRC_COMMON  := $(filter-out common/cli/%,$(call find_c,common)) $(call find_c,proto)
+SRC_CLI     := $(call find_c,common/cli)
+SRC_ENV     := $(call find_c,env-server)
+SRC_LEARNER := $(call find_c,learner)
+HEADERS     := $(sort $(shell find common proto env-server learner -name '*.h' 2>/dev/null))
+GEN         := $(BUILD)/gen/proto/textgen.pb-c
+
+obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+OBJ_COMMON  := $(call obj,$(SRC_COMMON)) $(BUILD)/obj/gen/textgen.pb-c.o
+OBJ_CLI     := $(call obj,$(filter-out %/main.c,$(SRC_CLI)))
+OBJ_ENV     := $(call obj,$(filter-out env-server/main.c,$(SRC_ENV)))
+OBJ_LEARNER := $(call obj,$(filter-out learner/main.c,$(SRC_LEARNER)))
+
+SRC_UNIT  := $(wildcard tests/unit/test_*.c)
+SRC_TOOLS := $(wildcard tests/tools/*.c)
+SRC_OPS   := $(wildcard tests/ops/*.c)
+SRC_FUZZ  := $(wildcard tests/fuzz/fuzz_*.c)
+SRC_BENCH := $(wildcard tests/bench/bench_*.c)
+SRC_SUPPORT := $(wildcard tests/support/*.c)
+TEST_LIBS  := $(BUILD)/libsupport.a $(BUILD)/libcli.a $(BUILD)/libenv.a $(BUILD)/liblearner.a $(BUILD)/libcommon.a
+UNIT_BINS  := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(SRC_UNIT))
+TOOL_BINS  := $(patsubst tests/tools/%.c,$(BUILD)/tests/%,$(SRC_TOOLS))
+FUZZ_BINS  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(SRC_FUZZ))
+BENCH_BINS := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(SRC_BENCH))
+OPS_BIN    := $(if $(SRC_OPS),$(BUILD)/tests/tg-ops)
+
+BINS := $(BUILD)/textgen $(if $(wildcard env-server/main.c),$(BUILD)/textgen-env) \
+        $(if $(wildcard learner/main.c),$(BUILD)/textgen-learner)
+
+# ---- building ---------------------------------------------------------------------------------
+all: $(BINS) ## Build everything (CPU; CUDA kernels join when a toolkit is found)
+	@$(MAKE) --no-print-directory -s summary
+.PHONY: all
+
+$(BUILD)/textgen: $(call obj,common/cli/main.c) $(BUILD)/libcli.a $(BUILD)/libcommon.a
+$(BUILD)/textgen-env: $(call obj,env-server/main.c) $(BUILD)/libenv.a $(BUILD)/libcommon.a
+$(BUILD)/textgen-learner: $(call obj,learner/main.c) $(BUILD)/liblearner.a $(BUILD)/libcommon.a
+$(BUILD)/textgen $(BUILD)/textgen-env $(BUILD)/textgen-learner:
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LDLIBS_ALL)
+
+$(BUILD)/libcommon.a: $(OBJ_COMMON)
+$(BUILD)/libcli.a: $(OBJ_CLI)
+$(BUILD)/libenv.a: $(OBJ_ENV)
+$(BUILD)/liblearner.a: $(OBJ_LEARNER)
+$(BUILD)/libsupport.a: $(call obj,$(SRC_SUPPORT))
+$(BUILD)/lib%.a:
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/.deps | $(GEN).h
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(PKG_CFLAGS) $(CFLAGS_ALL) $(if $(filter common/nn/cpu/%,$<),$(NN_CPU_FLAGS)) -MMD -MP -c -o $@ $<
+
+$(BUILD)/obj/gen/%.o: $(BUILD)/gen/proto/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(PKG_CFLAGS) $(CFLAGS_ALL) -w -MMD -MP -c -o $@ $<
+
+$(GEN).h: proto/textgen.proto $(BUILD)/.deps
+	@mkdir -p $(@D)
+	$(call say,PROTOC,$<)
+	$(Q)protoc-c --c_out=$(BUILD)/gen proto/textgen.proto
+$(GEN).c: $(GEN).h ;
+
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+
+# ---- dependencies -----------------------------------------------------------------------------
+deps: ## Install every Debian package needed (root or sudo); nothing to do when all are there
+	@missing=""; for p in $(DEBS); do \
+	  dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if ! command -v apt-get >/dev/null; then \
+	  echo "deps: not a Debian system; please install the equivalents of:$$missing" >&2; exit 69; fi; \
+	sudo=""; if [ "$$(id -u)" != 0 ]; then \
+	  command -v sudo >/dev/null || { echo "deps: needs root or sudo to install:$$missing" >&2; exit 77; }; sudo=sudo; fi; \
+	echo "deps: installing from Debian:$$missing"; \
+	$$sudo apt-get update -qq && \
+	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/tmp/textgen-deps.$$$$ 2>&1 \
+	  || { cat /tmp/textgen-deps.$$$$ >&2; rm -f /tmp/textgen-deps.$$$$; exit 69; }; rm -f /tmp/textgen-deps.$$$$
+
+# The stamp makes every object wait for the packages, and re-checks them when this file changes.
+$(BUILD)/.deps: Makefile
+	@mkdir -p $(@D)
+	@$(MAKE) --no-print-directory -s deps
+	@touch $@
+
+summary: ## Show what was detected
+	@ok() { printf '  \033[32m✓\033[0m %s\n' "$$1"; }; no() { printf '  \033[33m✗\033[0m %s\n' "$$1"; }; \
+	[ -t 1 ] || { ok() { printf '  ✓ %s\n' "$$1"; }; no() { printf '  ✗ %s\n' "$$1"; }; }; \
+	for p in libzmq libuv libprotobuf-c openblas; do \
+	  if v=$$(pkg-config --modversion $$p 2>/dev/null); then ok "$$p $$v"; else no "$$p (run: make deps)"; fi; done; \
+	if command -v nvcc >/dev/null; then ok "nvcc $$(nvcc --version | sed -n 's/.*release \([0-9.]*\).*/\1/p') (no CUDA kernels in this version: CPU build)"; \
+	else no "nvcc not found: CPU build"; fi; \
+	if command -v mpirun >/dev/null; then ok "MPI $$(mpirun --version 2>/dev/null | sed -n '1s/.* //p')"; else no "MPI not found: one learner process"; fi; \
+	printf '  built %s: try  make run  or  %s/textgen --help\n' "$(BUILD)" "$(BUILD)"
+
+# ---- running ----------------------------------------------------------------------------------
+RUN_CONFIG ?= configs/increasing_numbers.yml
+run: all ## Train the built-in model with PPO for about two minutes and show what it learnt (RUN_CONFIG=…)
+	$(Q)$(BUILD)/textgen train $(RUN_CONFIG) --workers 2
+
+# ---- tests ------------------------------------------------------------------------------------
+$(UNIT_BINS): $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_LIBS)
+$(TOOL_BINS): $(BUILD)/tests/%: $(BUILD)/obj/tests/tools/%.o $(TEST_LIBS)
+$(FUZZ_BINS): $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(TEST_LIBS)
+$(BENCH_BINS): $(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(TEST_LIBS)
+$(OPS_BIN): $(call obj,$(SRC_OPS)) $(TEST_LIBS)
+$(UNIT_BINS) $(TOOL_BINS) $(FUZZ_BINS) $(BENCH_BINS) $(OPS_BIN):
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LDLIBS_ALL)
+
+tests: $(BINS) $(UNIT_BINS) $(TOOL_BINS) $(FUZZ_BINS) $(OPS_BIN) ## Build the tests without running them
+
+RUNNER = BUILD=$(BUILD) SANITIZE=$(SANITIZE) tests/run.sh
+INTEGRATION := $(sort $(wildcard tests/integration/*.sh))
+LEARNING    := $(sort $(wildcard tests/learning/*.sh))
+
+test: tests checks ## Every test that needs nothing but this repository
+	$(Q)$(RUNNER) $(UNIT_BINS) $(if $(OPS_BIN),"$(OPS_BIN) test" "$(OPS_BIN) grad") $(FUZZ_BINS) $(INTEGRATION) $(LEARNING)
+test-unit: tests ## Unit and golden tests only
+	$(Q)$(RUNNER) $(UNIT_BINS)
+test-ops: tests ## Op-level comparison and gradient checks only
+	$(Q)$(RUNNER) $(if $(OPS_BIN),"$(OPS_BIN) test" "$(OPS_BIN) grad")
+test-integration: tests ## Real processes on real sockets
+	$(Q)$(RUNNER) $(INTEGRATION)
+test-learning: tests ## Runs that must reach a reward
+	$(Q)$(RUNNER) $(LEARNING)
+test-oracle: tests ## Compare again, on random inputs, with torch, transformers, tokenizers, SB3 … from PyPI
+	$(Q)BUILD=$(BUILD) tests/oracle/run.sh
+bench: all $(BENCH_BINS) $(OPS_BIN) ## Speed beside the machine's limit and the peers; JSON in $(BUILD)/bench
+	$(Q)BUILD=$(BUILD) tests/bench/run.sh
+
+asan: ## The test suite under AddressSanitizer (and LeakSanitizer)
+	$(Q)$(MAKE) --no-print-directory SANITIZE=address CFLAGS="-O1 -g" test
+ubsan: ## The test suite under UndefinedBehaviorSanitizer
+	$(Q)$(MAKE) --no-print-directory SANITIZE=undefined CFLAGS="-O1 -g" test
+tsan: ## The concurrent tests under ThreadSanitizer
+	$(Q)$(MAKE) --no-print-directory SANITIZE=thread CFLAGS="-O1 -g" test
+fuzz: ## Fuzz every parser with libFuzzer (needs clang; FUZZ_SECONDS=60 each)
+	$(Q)BUILD=$(BUILD) tests/fuzz/run.sh
+
+# ---- checks -----------------------------------------------------------------------------------
+checks: check-headers check-deps check-size ## Header self-containment, dependency directions, file sizes
+check-headers: $(GEN).h
+	$(call say,CHECK,headers compile alone)
+	$(Q)flags="$(CPPFLAGS_ALL) $(PKG_CFLAGS)"; printf '%s\n' $(HEADERS) | \
+	  xargs -P $(JOBS) -I{} sh -c '$(CC) -std=c11 -fsyntax-only -Wall -Werror -x c '"$$flags"' {} || { echo "not self-contained: {}" >&2; exit 255; }'
+check-deps:
+	$(call say,CHECK,dependency directions)
+	$(Q)tests/check-deps.sh
+check-size:
+	$(call say,CHECK,file sizes)
+	$(Q)tests/check-size.sh
+lint: $(GEN).h ## clang-tidy and cppcheck
+	$(Q)printf '%s\n' $(SRC_COMMON) $(SRC_CLI) $(SRC_ENV) $(SRC_LEARNER) | \
+	  xargs -P $(JOBS) -n 4 sh -c 'clang-tidy --quiet "$$@" -- -std=c11 $(CPPFLAGS_ALL) $(PKG_CFLAGS)' sh
+	$(Q)cppcheck --quiet --enable=warning,portability --inline-suppr --error-exitcode=1 -I. -I$(BUILD)/gen common env-server learner proto
+FORMATTED := $(SRC_COMMON) $(SRC_CLI) $(SRC_ENV) $(SRC_LEARNER) $(HEADERS) $(wildcard tests/*/*.c tests/*/*.h)
+format: ## Format all C files
+	$(Q)clang-format -i $(FORMATTED)
+format-check: ## Fail when a file is not formatted
+	$(Q)clang-format --dry-run -Werror $(FORMATTED)
+
+# ---- the rest ---------------------------------------------------------------------------------
+install: all ## Copy the binaries, the built-in model and the configs below PREFIX
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/textgen
+	install -m 755 $(BINS) $(DESTDIR)$(PREFIX)/bin
+	cp -r configs $(DESTDIR)$(PREFIX)/share/textgen/
+clean: ## Remove everything that was built
+	$(Q)rm -rf build
+help: ## This list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 20
+
+.PHONY: deps summary run tests test test-unit test-ops test-integration test-learning test-oracle bench asan ubsan \
+        tsan fuzz checks check-headers check-deps check-size lint format format-check install clean help

@@ -1,0 +1,40 @@
+/* Files: whole reads, read-only maps, and writes that are either complete or absent. */
+#ifndef TG_BASE_FILE_H
+#define TG_BASE_FILE_H
+
+#include "common/base/buf.h"
+#include "common/base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Appends the whole file to out. TG_NOINPUT: not there; TG_IO: cannot be read; TG_DATA: larger than max_bytes. */
+tg_status tg_file_read(const char *path, size_t max_bytes, tg_buf *out, tg_error *err) TG_MUST_CHECK;
+
+/* Writes beside (path + ".tmp.<pid>"), fsyncs, renames over path, fsyncs the folder. On failure path is untouched. */
+tg_status tg_file_write_atomic(const char *path, const void *bytes, size_t len, tg_error *err) TG_MUST_CHECK;
+
+/* Appends one record with a single write(2), creating the file. */
+tg_status tg_file_append(const char *path, const void *bytes, size_t len, tg_error *err) TG_MUST_CHECK;
+
+/* A read-only memory map of a whole file; data is NULL for an empty file. */
+typedef struct tg_filemap {
+    const unsigned char *data;
+    size_t len;
+} tg_filemap;
+tg_status tg_filemap_open(tg_filemap *m, const char *path, tg_error *err) TG_MUST_CHECK;
+void tg_filemap_close(tg_filemap *m);
+
+bool tg_path_exists(const char *path);
+bool tg_path_is_dir(const char *path);
+/* mkdir -p. */
+tg_status tg_dir_create(const char *path, tg_error *err) TG_MUST_CHECK;
+/* rm -r of a folder of plain files and folders; not there is fine. */
+tg_status tg_dir_remove(const char *path, tg_error *err) TG_MUST_CHECK;
+/* fsync a folder, so that a rename in it survives a power cut. */
+tg_status tg_dir_sync(const char *path, tg_error *err) TG_MUST_CHECK;
+/* "a/b" + "c" -> owned "a/b/c" (tg_free); an absolute second part wins. NULL: out of memory. */
+char *tg_path_join(const char *dir, const char *name);
+
+#endif

@@ -1,0 +1,72 @@
+/* Names, texts and exit codes of tg_status; formatting of error messages. */
+#include "common/base/status.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    const char *text;
+    int exit_code;
+} status_table[TG_STATUS_COUNT] = {
+#define XX(name, code, text) [TG_##name] = {#name, text, code},
+    TG_STATUS_MAP(XX)
+#undef XX
+};
+
+const char *tg_status_name(tg_status status) {
+    return (unsigned)status < TG_STATUS_COUNT ? status_table[status].name : "UNKNOWN";
+}
+
+const char *tg_status_text(tg_status status) {
+    return (unsigned)status < TG_STATUS_COUNT ? status_table[status].text : "unknown status";
+}
+
+int tg_status_exit_code(tg_status status) {
+    return (unsigned)status < TG_STATUS_COUNT ? status_table[status].exit_code : 70;
+}
+
+tg_status tg_fail(tg_error *err, tg_status status, const char *fmt, ...) {
+    if (!err) return status;
+    char msg[TG_ERROR_MAX]; /* arguments may point into err->msg */
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(msg, sizeof msg, fmt, args);
+    va_end(args);
+    err->status = status;
+    memcpy(err->msg, msg, sizeof msg);
+    return status;
+}
+
+tg_status tg_fail_errno(tg_error *err, tg_status status, const char *fmt, ...) {
+    int saved = errno;
+    if (!err) return status;
+    char msg[TG_ERROR_MAX];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(msg, sizeof msg, fmt, args);
+    va_end(args);
+    size_t used = strlen(msg);
+    snprintf(msg + used, sizeof msg - used, ": %s", strerror(saved));
+    err->status = status;
+    memcpy(err->msg, msg, sizeof msg);
+    return status;
+}
+
+tg_status tg_fail_nomem(tg_error *err, size_t bytes) {
+    return tg_fail(err, TG_NOMEM, "out of memory: %zu bytes could not be allocated", bytes);
+}
+
+tg_status tg_error_prefix(tg_error *err, const char *fmt, ...) {
+    if (!err) return TG_BUG;
+    char msg[TG_ERROR_MAX];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(msg, sizeof msg, fmt, args);
+    va_end(args);
+    size_t used = strlen(msg);
+    snprintf(msg + used, sizeof msg - used, "%s", err->msg);
+    memcpy(err->msg, msg, sizeof msg);
+    return err->status;
+}

@@ -1,0 +1,54 @@
+/* A backend: one device, its memory and its table of ops. Nothing above the ops touches device memory.
+ *
+ *     tg_backend *be;
+ *     tg_backend_open(&be, "cpu", 2, err);                   // "ref": naive loops, for tests
+ *     float *x = tg_backend_alloc(be, n * sizeof(float), err);
+ *     be->ops->gelu_forward(be, y, x, n);
+ *     tg_backend_close(&be);
+ *
+ * Pointers passed to ops are device pointers (on ref and cpu: ordinary memory, 64-byte aligned). A backend is used from
+ * one thread at a time; it has its own team of threads. Ops do not fail: their arguments are validated above. */
+#ifndef TG_NN_BACKEND_H
+#define TG_NN_BACKEND_H
+
+#include "common/base/status.h"
+#include "common/base/threads.h"
+#include "common/nn/ops.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct tg_backend_ops {
+    const char *name;
+    const char *summary;
+    const tg_ops *ops;
+    void *(*alloc)(tg_backend *be, size_t bytes); /* not zeroed; NULL: out of memory */
+    void (*free)(tg_backend *be, void *p);
+    void (*upload)(tg_backend *be, void *device, const void *host, size_t bytes);
+    void (*download)(tg_backend *be, void *host, const void *device, size_t bytes); /* waits for pending ops */
+};
+
+struct tg_backend {
+    const tg_ops *ops; /* read-only */
+    const struct tg_backend_ops *vtable;
+    tg_team *team;
+    size_t bytes_used, bytes_peak; /* of tg_backend_alloc */
+    void *scratch;                 /* private: per-backend workspace, grown on demand */
+    size_t scratch_bytes;
+};
+
+/* n_threads 0: one per CPU the process may use. */
+tg_status tg_backend_open(tg_backend **out, const char *name, int n_threads, tg_error *err) TG_MUST_CHECK;
+void tg_backend_close(tg_backend **be);
+
+void *tg_backend_alloc(tg_backend *be, size_t bytes, tg_error *err); /* NULL with err set */
+void tg_backend_free(tg_backend *be, void *p);                       /* NULL is allowed */
+void tg_backend_upload(tg_backend *be, void *device, const void *host, size_t bytes);
+void tg_backend_download(tg_backend *be, void *host, const void *device, size_t bytes);
+/* Workspace of at least this many bytes, valid until the next call; contents undefined. */
+void *tg_backend_scratch(tg_backend *be, size_t bytes);
+
+/* All backends in this build, NULL-terminated. */
+const struct tg_backend_ops *const *tg_backend_list(void);
+
+#endif

@@ -1,0 +1,38 @@
+/* Scaled dot-product attention on packed sequences.
+ *
+ * Rows of q, k, v lie `stride` floats apart (a fused qkv buffer has stride 3C). Head h of row i starts at q[i*stride + h*D];
+ * query head h uses key/value head h / (H/G).
+ *
+ * forward:  for each sequence s, rows offsets[s] .. offsets[s+1]-1:  out (N, H*D) = softmax(scale * q k^T [, causal]) v.
+ *           lse (N,H) = log sum exp of each row's scores, for backward. No buffer beyond a tile: nothing is T x T.
+ * backward: dq, dk, dv += ... (same strides as q, k, v), from dout, out (N, H*D), lse.
+ * decode:   one query row per entry of a batch of B slots, against a cache. k_cache, v_cache: slot-major, each slot
+ *           (max_len, G*D). Entry b uses slot slots[b] and its first lengths[b] rows (the newest key and value are
+ *           already stored). q, out (B, H*D) with q rows q_stride apart. */
+#ifndef TG_NN_OP_ATTENTION_H
+#define TG_NN_OP_ATTENTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tg_backend;
+
+typedef struct tg_attn_dims {
+    int H, G, D;
+    float scale;
+    bool causal;
+} tg_attn_dims;
+
+typedef void tg_op_attention_forward(struct tg_backend *be, float *out, float *lse, const float *q,
+                                     const float *k, const float *v, int stride,
+                                     const int32_t *offsets, int n_seqs, tg_attn_dims dims);
+typedef void tg_op_attention_backward(struct tg_backend *be, float *dq, float *dk, float *dv,
+                                      const float *dout, const float *out, const float *lse,
+                                      const float *q, const float *k, const float *v, int stride,
+                                      const int32_t *offsets, int n_seqs, tg_attn_dims dims);
+typedef void tg_op_attention_decode(struct tg_backend *be, float *out, const float *q, int q_stride,
+                                    const float *k_cache, const float *v_cache, int max_len,
+                                    const int32_t *slots, const int32_t *lengths, int B,
+                                    tg_attn_dims dims);
+
+#endif

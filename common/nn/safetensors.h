@@ -1,0 +1,50 @@
+/* safetensors files: read by mapping, written atomically.
+ *
+ * Reading validates everything before use: header size, JSON, dtypes, shapes, offsets inside the file, no overlap, no gap.
+ * A bad file is TG_DATA naming file, tensor and what is wrong; nothing is allocated beyond the header. */
+#ifndef TG_NN_SAFETENSORS_H
+#define TG_NN_SAFETENSORS_H
+
+#include "common/base/file.h"
+#include "common/base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum tg_dtype { TG_F32, TG_F16, TG_BF16, TG_F64, TG_I32, TG_I64, TG_U8, TG_I8, TG_BOOL8 } tg_dtype;
+
+typedef struct tg_st_tensor {
+    char *name;
+    tg_dtype dtype;
+    int ndim;
+    int64_t shape[8];
+    size_t count;              /* elements */
+    const unsigned char *data; /* inside the map */
+    size_t bytes;
+} tg_st_tensor;
+
+typedef struct tg_safetensors {
+    tg_filemap map;
+    tg_st_tensor *tensors;
+    size_t n;
+} tg_safetensors;
+
+tg_status tg_safetensors_open(tg_safetensors *st, const char *path, tg_error *err) TG_MUST_CHECK;
+void tg_safetensors_close(tg_safetensors *st);
+const tg_st_tensor *tg_safetensors_find(const tg_safetensors *st, const char *name); /* NULL: none */
+/* Converts f32, f16, bf16 or f64 to f32; out has t->count floats. */
+tg_status tg_st_to_f32(const tg_st_tensor *t, float *out, tg_error *err) TG_MUST_CHECK;
+
+/* Writing: tensors in the given order, f32 or i64; the file appears complete or not at all. */
+typedef struct tg_st_write {
+    const char *name;
+    tg_dtype dtype;
+    int ndim;
+    int64_t shape[8];
+    const void *data;
+} tg_st_write;
+/* metadata: JSON object text for "__metadata__" or NULL. */
+tg_status tg_safetensors_write(const char *path, const tg_st_write *tensors, size_t n,
+                               const char *metadata, tg_error *err) TG_MUST_CHECK;
+
+#endif

@@ -1,0 +1,206 @@
+/* common/base: status catalogue, arena, buffer, map, hashes, random numbers, files, names, threads. */
+#include "tests/support/tg_test.h"
+
+#include "common/base/alloc.h"
+#include "common/base/arena.h"
+#include "common/base/buf.h"
+#include "common/base/check.h"
+#include "common/base/file.h"
+#include "common/base/hash.h"
+#include "common/base/map.h"
+#include "common/base/rng.h"
+#include "common/base/status.h"
+#include "common/base/str.h"
+#include "common/base/threads.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+TEST(every_status_has_its_own_name_and_text) {
+    for (int i = 0; i < TG_STATUS_COUNT; i++) {
+        CHECK(strlen(tg_status_name((tg_status)i)) > 1 && strlen(tg_status_text((tg_status)i)) > 1);
+        for (int j = 0; j < i; j++)
+            CHECK(strcmp(tg_status_name((tg_status)i), tg_status_name((tg_status)j)) != 0 &&
+                  strcmp(tg_status_text((tg_status)i), tg_status_text((tg_status)j)) != 0);
+    }
+    CHECK_EQ(tg_status_exit_code(TG_CONFIG), 78);
+    CHECK_STR(tg_status_name((tg_status)999), "UNKNOWN");
+}
+
+TEST(error_messages_take_prefixes_and_never_overflow) {
+    tg_error err;
+    CHECK_EQ(tg_fail(&err, TG_DATA, "bad %d", 7), TG_DATA);
+    CHECK_EQ(tg_error_prefix(&err, "file:%d: ", 3), TG_DATA);
+    CHECK_STR(err.msg, "file:3: bad 7");
+    for (int i = 0; i < 400; i++) tg_error_prefix(&err, "%s ", "again");
+    CHECK(strlen(err.msg) < sizeof err.msg);
+    CHECK_EQ(tg_fail(NULL, TG_IO, "nobody listens"), TG_IO);
+}
+
+TEST(arena_reuses_its_blocks) {
+    tg_arena a = {0};
+    for (int i = 0; i < 1000; i++) REQUIRE(tg_arena_alloc(&a, 100));
+    REQUIRE(tg_arena_alloc(&a, 1 << 20));
+    tg_arena_reset(&a);
+    uint64_t before = tg_alloc_calls();
+    for (int i = 0; i < 1000; i++) {
+        unsigned char *p = tg_arena_alloc(&a, 100);
+        REQUIRE(p && ((uintptr_t)p & 15) == 0 && p[0] == 0 && p[99] == 0);
+        memset(p, 255, 100);
+    }
+    CHECK_EQ(tg_alloc_calls(), before);
+    CHECK(!tg_arena_alloc(&a, SIZE_MAX));
+    CHECK(!tg_arena_array(&a, SIZE_MAX / 2, 8));
+    tg_arena_fini(&a);
+}
+
+TEST(buffer_failure_is_sticky) {
+    tg_buf b = {0};
+    tg_buf_puts(&b, "abc");
+    tg_alloc_fail_after(0);
+    char big[4096] = {0};
+    tg_buf_append(&b, big, sizeof big);
+    tg_alloc_fail_after(-1);
+    CHECK(b.failed);
+    tg_buf_puts(&b, "def");
+    CHECK_EQ(b.len, 3);
+    tg_buf_reset(&b);
+    tg_buf_printf(&b, "%s-%d", "x", 5);
+    CHECK_STR(b.data, "x-5");
+    tg_buf_fini(&b);
+}
+
+TEST(map_keeps_insertion_order) {
+    tg_map m = {0};
+    char key[16];
+    for (int i = 0; i < 5000; i++) {
+        snprintf(key, sizeof key, "k%d", i * 7919 % 5000);
+        REQUIRE(tg_map_set(&m, key, strlen(key), (uint64_t)i));
+    }
+    REQUIRE(tg_map_set(&m, "k0", 2, 99));
+    CHECK_EQ(m.count, 5000);
+    CHECK_STR(m.entries[1].key, "k2919");
+    uint64_t v;
+    CHECK(tg_map_get(&m, "k0", 2, &v) && v == 99);
+    CHECK(!tg_map_get(&m, "absent", 6, &v));
+    tg_map_fini(&m);
+}
+
+TEST(hashes_match_published_values) {
+    unsigned char in[15];
+    for (int i = 0; i < 15; i++) in[i] = (unsigned char)i;
+    /* SipHash-2-4 test vector of the paper's appendix A. */
+    CHECK(tg_siphash(0x0706050403020100u, 0x0f0e0d0c0b0a0908u, in, 15) == 0xa129ca6149be45e5u);
+    CHECK_EQ(tg_crc32c(0, "123456789", 9), 0xe3069283);
+    CHECK(tg_hash64("a", 1) != tg_hash64("b", 1) && tg_hash64("", 0) != tg_hash64("\0", 1));
+}
+
+TEST(philox_matches_published_values) {
+    /* Known answers distributed with the Random123 paper. */
+    static const struct {
+        uint32_t counter[4], key[2], out[4];
+    } known[] = {
+        {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+         {0xffffffff, 0xffffffff},
+         {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+         {0xa4093822, 0x299f31d0},
+         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+    };
+    for (size_t i = 0; i < TG_COUNT_OF(known); i++) {
+        uint32_t out[4];
+        tg_philox4x32(out, known[i].counter, known[i].key);
+        for (int j = 0; j < 4; j++) CHECK_EQ(out[j], known[i].out[j]);
+    }
+}
+
+TEST(random_streams_are_uniform_and_apart) {
+    double sum = 0, sumsq = 0, normal = 0, normal_sq = 0;
+    int hist[7] = {0};
+    for (int i = 0; i < 70000; i++) {
+        tg_rng r = tg_rng_at(42, TG_RNG_TEST, (uint64_t)i, 3);
+        double u = tg_rng_uniform(&r), n = tg_rng_normal(&r);
+        sum += u, sumsq += u * u, normal += n, normal_sq += n * n;
+        hist[tg_rng_below(&r, 7)]++;
+    }
+    CHECK_NEAR(sum / 70000, 0.5, 0.005);
+    CHECK_NEAR(sumsq / 70000, 1.0 / 3, 0.005);
+    CHECK_NEAR(normal / 70000, 0, 0.015);
+    CHECK_NEAR(normal_sq / 70000, 1, 0.02);
+    for (int i = 0; i < 7; i++) CHECK_NEAR(hist[i], 10000, 400);
+}
+
+TEST(permutation_is_one) {
+    for (uint64_t n = 1; n < 300; n += 13) {
+        unsigned char seen[300] = {0};
+        int moved = 0;
+        for (uint64_t i = 0; i < n; i++) {
+            uint64_t j = tg_permute(5, TG_RNG_PROMPT, 1, i, n);
+            REQUIRE(j < n && !seen[j]);
+            seen[j] = 1;
+            moved += tg_permute(5, TG_RNG_PROMPT, 2, i, n) != j;
+        }
+        CHECK(n < 14 || moved > 0);
+    }
+}
+
+TEST(files_are_written_whole_or_not_at_all) {
+    tg_error err;
+    char *path = tg_path_join(tg_test_tmpdir(), "a/b/file.txt");
+    char *dir = tg_path_join(tg_test_tmpdir(), "a/b");
+    REQUIRE_OK(tg_dir_create(dir, &err));
+    REQUIRE_OK(tg_file_write_atomic(path, "one", 3, &err));
+    REQUIRE_OK(tg_file_append(path, "two", 3, &err));
+    tg_buf b = {0};
+    REQUIRE_OK(tg_file_read(path, 100, &b, &err));
+    CHECK_STR(b.data, "onetwo");
+    CHECK_EQ(tg_file_read(path, 5, &b, &err), TG_DATA);
+    CHECK_EQ(tg_file_read("/nowhere/at/all", 5, &b, &err), TG_NOINPUT);
+    CHECK_EQ(tg_file_read(dir, 5, &b, &err), TG_NOINPUT);
+    CHECK_EQ(tg_file_write_atomic("/nowhere/at/all", "x", 1, &err), TG_IO);
+    tg_filemap map;
+    REQUIRE_OK(tg_filemap_open(&map, path, &err));
+    CHECK_EQ(map.len, 6);
+    tg_filemap_close(&map);
+    REQUIRE_OK(tg_dir_remove(dir, &err));
+    CHECK(!tg_path_exists(dir));
+    tg_buf_fini(&b);
+    tg_free(path);
+    tg_free(dir);
+}
+
+TEST(nearest_name_is_a_typing_error_away) {
+    static const char *const names[] = {"learning_rate", "n_epochs", "gamma", "n_envs"};
+    CHECK_STR(tg_nearest("learnig_rate", names, 4), "learning_rate");
+    CHECK_STR(tg_nearest("gama", names, 4), "gamma");
+    CHECK_STR(tg_nearest("epochs", names, 4), "n_epochs");
+    CHECK(!tg_nearest("zebra", names, 4));
+    int64_t i;
+    double d;
+    CHECK(tg_parse_i64("-12", &i) && i == -12);
+    CHECK(!tg_parse_i64("12x", &i) && !tg_parse_i64("", &i) && !tg_parse_i64("99999999999999999999", &i));
+    CHECK(tg_parse_f64("1e-6", &d) && d == 1e-6 && !tg_parse_f64("1,5", &d));
+}
+
+static void square(void *arg, int tile) {
+    int *out = arg;
+    out[tile] = tile * tile;
+}
+
+TEST(team_runs_every_tile_once) {
+    tg_error err;
+    for (int threads = 1; threads <= 4; threads++) {
+        tg_team *team;
+        REQUIRE_OK(tg_team_create(&team, threads, &err));
+        for (int round = 0; round < 200; round++) {
+            int out[100] = {0};
+            tg_team_run(team, 100, square, out);
+            for (int i = 0; i < 100; i++) REQUIRE(out[i] == i * i);
+        }
+        tg_team_destroy(&team);
+        CHECK(!team);
+    }
+}
+
+TEST_MAIN
