@@ -1,0 +1,60 @@
+/* The networks an on-policy algorithm trains: policy, critic (own network, or a head on the policy's trunk) and the frozen reference,
+ * with their optimizer.
+ *
+ *     tg_actor_critic *ac;
+ *     tg_actor_critic_open(&ac, be, &opts, err);
+ *     tg_actor_critic_score(ac, episodes, n, out, err);        // no gradient: rollout log-probs, values, reference log-probs
+ *     tg_actor_critic_forward(ac, &batch, logp, entropy, value, err);
+ *     tg_actor_critic_backward(ac, dlogp, dentropy, dvalue, err);
+ *     tg_actor_critic_apply(ac, lr, max_grad_norm, &norm, err);
+ *
+ * One engine scores and trains: at the first minibatch of an iteration the probability ratio is 1. */
+#ifndef TG_POLICY_ACTOR_CRITIC_H
+#define TG_POLICY_ACTOR_CRITIC_H
+
+#include "common/nn/model.h"
+#include "common/nn/pass.h"
+#include "learner/optim/optim.h"
+#include "learner/rl/rollout.h"
+
+typedef enum tg_critic { TG_CRITIC_SEPARATE, TG_CRITIC_SHARED } tg_critic;
+
+typedef struct tg_actor_critic_opts {
+    const char *model_folder;
+    tg_critic critic;
+    bool reference; /* false: no reference model (supervised) */
+    uint64_t seed;
+    tg_optim_opts optim;
+    tg_pass_caps train_caps; /* largest minibatch */
+    int score_tokens;        /* tokens per scoring pass; 0: a default */
+} tg_actor_critic_opts;
+
+typedef struct tg_actor_critic {
+    /* read-only */
+    tg_backend *be;
+    tg_model *policy;
+    tg_model *value; /* == policy when shared; its value_head.weight is the head */
+    tg_model *ref;   /* NULL: none */
+    tg_critic critic;
+    tg_optim *optim; /* over policy and value together */
+    tg_pass *policy_pass, *value_pass, *score_pass, *score_value_pass, *ref_pass; /* private */
+} tg_actor_critic;
+
+tg_status tg_actor_critic_open(tg_actor_critic **out, tg_backend *be, const tg_actor_critic_opts *opts,
+                               tg_error *err) TG_MUST_CHECK;
+void tg_actor_critic_destroy(tg_actor_critic **ac);
+
+/* Fills logp, entropy, value and ref_logp of every action of the rollout, in passes of whole episodes. */
+tg_status tg_actor_critic_score(tg_actor_critic *ac, tg_rollout *r, tg_error *err) TG_MUST_CHECK;
+
+/* The policy interface of the algorithms, per action token of a packed batch. */
+tg_status tg_actor_critic_forward(tg_actor_critic *ac, const tg_batch *batch, float *logp, float *entropy,
+                                  float *value, tg_error *err) TG_MUST_CHECK;
+tg_status tg_actor_critic_backward(tg_actor_critic *ac, const float *dlogp, const float *dentropy,
+                                   const float *dvalue, tg_error *err) TG_MUST_CHECK;
+/* Clips by the global norm over all trained parameters (factor max_norm / (norm + 1e-6), at most 1; max_norm <= 0: none), takes one
+ * optimizer step, clears the gradients. A non-finite norm: nothing is applied, gradients cleared, *applied = false. */
+tg_status tg_actor_critic_apply(tg_actor_critic *ac, double lr, double max_grad_norm, double *grad_norm,
+                                bool *applied, tg_error *err) TG_MUST_CHECK;
+
+#endif

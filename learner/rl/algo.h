@@ -1,0 +1,53 @@
+/* The contract of an on-policy algorithm: from a finished rollout to updated networks.
+ *
+ * Registered in learner/rl/registry.c: one file and one line each. `options` is the table of alg.args. */
+#ifndef TG_RL_ALGO_H
+#define TG_RL_ALGO_H
+
+#include "common/base/status.h"
+#include "common/config/option.h"
+#include "learner/policy/actor_critic.h"
+#include "learner/rl/rollout.h"
+
+#include <stdint.h>
+
+/* What every algorithm's rollout needs to know; first member of each options struct is not required: the op fills it. */
+typedef struct tg_algo_plan {
+    int n_steps;           /* per environment */
+    double gamma, gae_lambda;
+    tg_pass_caps caps;     /* largest minibatch, given the longest sequence */
+} tg_algo_plan;
+
+/* Named statistics of one update, e.g. "ppo/policy_gradient_loss", in a fixed order. */
+enum { TG_STATS_MAX = 32 };
+typedef struct tg_update_stats {
+    int n;
+    const char *name[TG_STATS_MAX]; /* static strings */
+    double value[TG_STATS_MAX];
+    int minibatches, skipped;       /* optimizer steps taken; left out as non-finite */
+    double first_ratio_error;       /* max |ratio - 1| of the first minibatch */
+    double first_clip_fraction;
+} tg_update_stats;
+
+/* Where minibatch order comes from: counter-based (seed, iteration, epoch), or given permutations of the rows (tests). */
+typedef struct tg_order {
+    uint64_t seed, iteration;
+    const int32_t *const *permutations; /* per epoch (n_rows), or NULL */
+    int n_permutations;
+} tg_order;
+
+typedef struct tg_algo_ops {
+    const char *name, *summary;
+    const tg_opt *options;
+    size_t options_size;
+    bool built; /* false: known by name, not in this version */
+    void (*plan)(const void *opts, int n_envs, int max_sequence, tg_algo_plan *out);
+    tg_status (*update)(tg_actor_critic *ac, const void *opts, tg_rollout *r, const tg_order *order,
+                        tg_update_stats *stats, tg_error *err);
+} tg_algo_ops;
+
+const tg_algo_ops *const *tg_algo_list(void); /* NULL-terminated */
+/* TG_CONFIG naming the nearest ids, TG_UNSUPPORTED when known but not built. */
+tg_status tg_algo_find(const char *name, const tg_algo_ops **out, tg_error *err) TG_MUST_CHECK;
+
+#endif
