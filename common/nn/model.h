@@ -54,8 +54,4 @@ tg_status tg_model_get(const tg_model *m, const char *name, float *out, size_t c
 tg_status tg_model_get_grad(const tg_model *m, const char *name, float *out, size_t count, tg_error *err) TG_MUST_CHECK;
 tg_status tg_model_set(tg_model *m, const char *name, const float *values, size_t count, tg_error *err) TG_MUST_CHECK;
 
-/* model_name: a folder; $TEXTGEN_MODELS/<name>; the Hugging Face cache; a built-in "textgen/<name>". Returns owned path
- * (tg_free). Not found: TG_NOINPUT listing where it looked and how to get it. */
-tg_status tg_model_locate(const char *model_name, char **path, tg_error *err) TG_MUST_CHECK;
-
 #endif
