@@ -106,6 +106,8 @@ typedef struct tg_hello {
     uint8_t peer_uuid[16];
     bool has_spec;
     tg_env_spec spec;
+    const char **capabilities;
+    size_t n_capabilities;
 } tg_hello;
 
 typedef struct tg_welcome {
@@ -115,6 +117,8 @@ typedef struct tg_welcome {
     const char *software;
     bool has_spec;
     tg_env_spec spec;
+    const char **capabilities;
+    size_t n_capabilities;
 } tg_welcome;
 
 typedef struct tg_slot_list { /* OPEN_SLOTS, SLOTS_OPENED, CLOSE_SLOTS */

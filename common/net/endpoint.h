@@ -1,0 +1,78 @@
+/* One ZeroMQ socket on a libuv loop, speaking whole typed messages.
+ *
+ *     tg_net *net;            tg_net_create(&net, err);
+ *     tg_endpoint *ep;        tg_endpoint_open(&ep, net, loop, &opts, err);     // listens (ROUTER)
+ * or dials (DEALER) tg_endpoint_send(ep, peer, &head, &msg, err); tg_endpoint_close(&ep, 0); //
+ * memory goes with the loop's next turn tg_net_destroy(&net);
+ *
+ * Everything of an endpoint happens on the loop's thread. Nothing is ever lost silently: a message
+ * is sent, queued (bounded per peer), refused with TG_BUSY, or its peer is reported gone. Bad
+ * frames are counted and answered with Error PROTOCOL; they never reach on_message. */
+#ifndef TG_NET_ENDPOINT_H
+#define TG_NET_ENDPOINT_H
+
+#include "common/base/status.h"
+#include "proto/frame.h"
+#include "proto/messages.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+/* The ZeroMQ context: one per process or per group of sockets, with its I/O thread. */
+typedef struct tg_net tg_net;
+tg_status tg_net_create(tg_net **out, tg_error *err) TG_MUST_CHECK;
+void tg_net_destroy(
+    tg_net **net); /* after its endpoints are closed; waits for their linger time at most */
+
+/* Who is at the other end of a listening socket; 0 is the one peer of a dialling socket. Never
+ * reused while the peer is connected; a peer that connects again is another tg_peer. */
+typedef uint64_t tg_peer;
+
+typedef struct tg_endpoint tg_endpoint;
+
+typedef struct tg_endpoint_opts {
+    const char *address;    /* ipc://PATH or tcp://HOST:PORT */
+    bool listen;            /* bind a ROUTER; else connect a DEALER */
+    bool insecure;          /* allow listening on a non-loopback tcp address without encryption */
+    size_t max_message;     /* 0: TG_LIMIT_MESSAGE */
+    int high_water;         /* messages libzmq may hold per peer and direction; 0: 1024 */
+    size_t max_queue;       /* further messages held per peer when libzmq takes no more; 0: 1024 */
+    size_t max_queue_bytes; /* 0: 2 * max_message */
+    /* msg is the receiver's: tg_msg_free. May close the endpoint. */
+    void (*on_message)(void *arg, tg_peer peer, const tg_frame *head, void *msg);
+    /* A queued message cannot reach its peer any more: the peer has disconnected. May be NULL. */
+    void (*on_gone)(void *arg, tg_peer peer);
+    /* Some transport connection dropped. A ROUTER does not say whose: probe with a send. May be
+     * NULL. */
+    void (*on_disconnect)(void *arg);
+    void *arg;
+} tg_endpoint_opts;
+
+typedef struct tg_endpoint_stats {
+    uint64_t sent, received, bad_frames, refused; /* refused: sends answered with TG_BUSY */
+} tg_endpoint_stats;
+
+/* opts is copied (the address too). TG_DENIED: a listening address that would be open to others. */
+tg_status tg_endpoint_open(tg_endpoint **out, tg_net *net, uv_loop_t *loop,
+                           const tg_endpoint_opts *opts, tg_error *err) TG_MUST_CHECK;
+/* The socket is closed at once (libzmq goes on delivering for linger_ms); no callback comes after
+ * this. The memory is released by the loop, which must turn once more before uv_loop_close. */
+void tg_endpoint_close(tg_endpoint **ep, int linger_ms);
+
+/* Encodes and sends or queues. TG_UNAVAILABLE: no such peer any more; TG_BUSY: its queue is full;
+ * TG_DATA: msg is beyond the limits of the protocol. */
+tg_status tg_endpoint_send(tg_endpoint *ep, tg_peer peer, const tg_frame *head, const void *msg,
+                           tg_error *err) TG_MUST_CHECK;
+/* Messages to this peer that libzmq has not taken yet. */
+size_t tg_endpoint_queued(const tg_endpoint *ep, tg_peer peer);
+/* Drops what is queued for a peer. */
+void tg_endpoint_forget(tg_endpoint *ep, tg_peer peer);
+/* Handles what has arrived, as the loop would; for callers about to judge silence. */
+void tg_endpoint_poll(tg_endpoint *ep);
+const tg_endpoint_stats *tg_endpoint_get_stats(const tg_endpoint *ep);
+/* The address in use, with the port libzmq chose for tcp://…:*. */
+const char *tg_endpoint_address(const tg_endpoint *ep);
+
+#endif

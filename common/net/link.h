@@ -1,0 +1,105 @@
+/* Sessions with peers: Hello and Welcome, heartbeats both ways, loss and return, Bye. One link is
+ * one address, listened on or dialled; the owner sees the same callbacks for both, so a server's
+ * code does not know how it was started.
+ *
+ *     opts = {.listen = "ipc:///run/textgen/env", .role = TG_ROLE_WORKER, .spec = &spec, .ops =
+ * &ops, .arg = server}; tg_link_open(&link, net, loop, &opts, err);
+ *     ... ops.on_open(session), ops.on_message(session, head, msg), ops.on_close(session, reason)
+ * ... tg_session_send(session, &(tg_frame){TG_MSG_STEP_REPLY, TG_FRAME_REPLY, 0, head->seq},
+ * &reply, err); tg_link_close(&link, "draining");
+ *
+ * A dialling link opens its socket anew, after 0.25 s doubling to 4 s, whenever its peer goes
+ * silent, disconnects or says Bye, and says Hello again: the owner sees on_close, later on_open
+ * with another session. A listening link has any number of sessions. Hello, Welcome, Heartbeat and
+ * Bye are handled here and never reach the owner.
+ *
+ * A peer is lost when its connection drops, or when it is silent for three heartbeats and, on
+ * another machine, for 30 s. Everything happens on the loop's thread. */
+#ifndef TG_NET_LINK_H
+#define TG_NET_LINK_H
+
+#include "common/base/status.h"
+#include "common/net/endpoint.h"
+#include "proto/messages.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+typedef struct tg_link tg_link;
+typedef struct tg_session tg_session;
+
+enum { TG_LINK_WHY = 256 };
+
+typedef struct tg_link_ops {
+    /* A peer of the right version and role is there. Anything but TG_CODE_OK refuses it: it gets
+     * Error with this code and `why` (in: ""). Set tg_session_set_user here. */
+    tg_code (*on_open)(void *arg, tg_session *session, char why[TG_LINK_WHY]);
+    /* A request, reply or Error of the session (the session number in head is checked). msg is the
+     * owner's: tg_msg_free. */
+    void (*on_message)(void *arg, tg_session *session, const tg_frame *head, void *msg);
+    /* The session is over (only for sessions that on_open took); the pointer is invalid afterwards.
+     * Also called for every session by tg_link_close. */
+    void (*on_close)(void *arg, tg_session *session, const char *reason);
+    /* Fills in_flight, oldest_ms, completed, loop_lag_us, draining of the heartbeat about to be
+     * sent. May be NULL. */
+    void (*on_beat)(void *arg, tg_heartbeat *beat);
+    /* Dialling: the other side refused our Hello. The link tries again by itself; may be NULL, may
+     * close the link. */
+    void (*on_refused)(void *arg, tg_code code, const char *message);
+} tg_link_ops;
+
+typedef struct tg_link_opts {
+    const char *listen; /* exactly one of these two addresses */
+    const char *dial;
+    bool insecure; /* see endpoint.h */
+    tg_role role;  /* ours: TG_ROLE_WORKER or TG_ROLE_CLIENT; the peer must be the other */
+    const tg_env_spec *spec; /* workers: borrowed for the link's life, sent in Hello or Welcome */
+    const uint8_t *uuid;     /* 16 bytes that name this process in Hello; NULL: drawn */
+    int heartbeat_ms;        /* wanted; the smaller of both sides' is used; 0: 1000 */
+    int remote_silence_ms;   /* 0: 30000 */
+    tg_limits limits;        /* told in Welcome; zeros: the limits of the protocol */
+    const tg_link_ops *ops;
+    void *arg;
+} tg_link_opts;
+
+typedef struct tg_link_stats {
+    uint64_t sent, received, bad_frames;
+    uint64_t opened, lost, refused; /* sessions; lost: ended by silence or disconnection */
+} tg_link_stats;
+
+tg_status tg_link_open(tg_link **out, tg_net *net, uv_loop_t *loop, const tg_link_opts *opts,
+                       tg_error *err) TG_MUST_CHECK;
+/* Bye to every peer, on_close for every session, then the socket. The memory is released by the
+ * loop's next turn. */
+void tg_link_close(tg_link **link, const char *reason);
+const char *tg_link_address(const tg_link *link);
+void tg_link_get_stats(const tg_link *link, tg_link_stats *out);
+/* For answers that are ready later: NULL when that session is over. Session numbers are not reused.
+ */
+tg_session *tg_link_find(tg_link *link, uint64_t session_id);
+
+/* head->session is filled in. TG_BUSY, TG_UNAVAILABLE and TG_DATA as tg_endpoint_send; after
+ * TG_UNAVAILABLE on_close follows from the loop. */
+tg_status tg_session_send(tg_session *session, const tg_frame *head, const void *msg,
+                          tg_error *err) TG_MUST_CHECK;
+/* Answers a request with Error. Failures to send are logged and forgotten: the asker has a
+ * deadline. */
+void tg_session_send_error(tg_session *session, const tg_frame *request, tg_code code,
+                           const char *fmt, ...) TG_PRINTF(4, 5);
+/* Ends a session: Error with this code (or Bye for TG_CODE_OK), then on_close. */
+void tg_session_end(tg_session *session, tg_code code, const char *reason);
+
+uint64_t tg_session_id(const tg_session *session);
+const tg_env_spec *
+tg_session_spec(const tg_session *session); /* the peer's; NULL unless it is a worker */
+const uint8_t *
+tg_session_peer_uuid(const tg_session *session); /* 16 bytes; zeros when we dialled */
+const char *tg_session_peer_software(const tg_session *session);
+const tg_heartbeat *tg_session_last_beat(const tg_session *session); /* zeros before the first */
+uint64_t tg_session_idle_ms(const tg_session *session);              /* since anything was heard */
+void tg_session_set_user(tg_session *session, void *user);
+void *tg_session_user(const tg_session *session);
+
+#endif
