@@ -106,7 +106,7 @@ $(BUILD)/liblearner.a: $(OBJ_LEARNER)
 $(BUILD)/libsupport.a: $(call obj,$(SRC_SUPPORT))
 $(BUILD)/lib%.a:
 	$(call say,AR,$@)
-	$(Q)rm -f $@ && ar rcs $@ $^
+	$(Q)rm -f $@ && ar qcs $@ $^
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/.deps | $(GEN).h
 	@mkdir -p $(@D)

@@ -1,4 +1,5 @@
-/* A backend: one device, its memory and its table of ops. Nothing above the ops touches device memory.
+/* A backend: one device, its memory and its table of ops. Nothing above the ops touches device
+ * memory.
  *
  *     tg_backend *be;
  *     tg_backend_open(&be, "cpu", 2, err);                   // "ref": naive loops, for tests
@@ -6,8 +7,9 @@
  *     be->ops->gelu_forward(be, y, x, n);
  *     tg_backend_close(&be);
  *
- * Pointers passed to ops are device pointers (on ref and cpu: ordinary memory, 64-byte aligned). A backend is used from
- * one thread at a time; it has its own team of threads. Ops do not fail: their arguments are validated above. */
+ * Pointers passed to ops are device pointers (on ref and cpu: ordinary memory, 64-byte aligned). A
+ * backend is used from one thread at a time; it has its own team of threads. Ops do not fail: their
+ * arguments are validated above. */
 #ifndef TG_NN_BACKEND_H
 #define TG_NN_BACKEND_H
 
@@ -15,6 +17,7 @@
 #include "common/base/threads.h"
 #include "common/nn/ops.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,30 +25,39 @@ struct tg_backend_ops {
     const char *name;
     const char *summary;
     const tg_ops *ops;
+    size_t scratch_bytes; /* workspace reserved at open, so that no op can run out of memory */
+    bool threaded;        /* false: the ops use one thread whatever was asked for */
+    void (*open)(
+        tg_backend *be); /* once, after the team and the workspace are there; may be NULL */
     void *(*alloc)(tg_backend *be, size_t bytes); /* not zeroed; NULL: out of memory */
     void (*free)(tg_backend *be, void *p);
     void (*upload)(tg_backend *be, void *device, const void *host, size_t bytes);
-    void (*download)(tg_backend *be, void *host, const void *device, size_t bytes); /* waits for pending ops */
+    void (*download)(tg_backend *be, void *host, const void *device,
+                     size_t bytes); /* waits for pending ops */
 };
 
 struct tg_backend {
     const tg_ops *ops; /* read-only */
     const struct tg_backend_ops *vtable;
     tg_team *team;
-    size_t bytes_used, bytes_peak; /* of tg_backend_alloc */
-    void *scratch;                 /* private: per-backend workspace, grown on demand */
-    size_t scratch_bytes;
+    size_t bytes_used, bytes_peak;   /* of tg_backend_alloc */
+    void *scratch;                   /* private from here on */
+    struct tg_backend_block *blocks; /* what alloc handed out, with sizes */
+    size_t n_blocks, cap_blocks;
 };
 
-/* n_threads 0: one per CPU the process may use. */
-tg_status tg_backend_open(tg_backend **out, const char *name, int n_threads, tg_error *err) TG_MUST_CHECK;
-void tg_backend_close(tg_backend **be);
+/* n_threads 0: one per CPU the process may use. TG_CONFIG: no such backend (names the ones there
+ * are). */
+tg_status tg_backend_open(tg_backend **out, const char *name, int n_threads,
+                          tg_error *err) TG_MUST_CHECK;
+void tg_backend_close(tg_backend **be); /* also frees what was allocated and not freed */
 
 void *tg_backend_alloc(tg_backend *be, size_t bytes, tg_error *err); /* NULL with err set */
 void tg_backend_free(tg_backend *be, void *p);                       /* NULL is allowed */
 void tg_backend_upload(tg_backend *be, void *device, const void *host, size_t bytes);
 void tg_backend_download(tg_backend *be, void *host, const void *device, size_t bytes);
-/* Workspace of at least this many bytes, valid until the next call; contents undefined. */
+/* For ops alone: the backend's workspace, at most vtable->scratch_bytes, contents undefined. The
+ * next op overwrites it. */
 void *tg_backend_scratch(tg_backend *be, size_t bytes);
 
 /* All backends in this build, NULL-terminated. */

@@ -1,0 +1,33 @@
+/* The reference backend: every op as the plainest loop that its contract allows. It defines what is
+ * right; it is never made faster. One thread. */
+#ifndef TG_NN_REF_H
+#define TG_NN_REF_H
+
+#include "common/nn/backend.h"
+
+extern const struct tg_backend_ops tg_ref_backend;
+
+tg_op_matmul tg_ref_matmul;
+tg_op_bias_forward tg_ref_bias_forward;
+tg_op_bias_backward tg_ref_bias_backward;
+tg_op_layernorm_forward tg_ref_layernorm_forward;
+tg_op_layernorm_backward tg_ref_layernorm_backward;
+tg_op_embed_forward tg_ref_embed_forward;
+tg_op_embed_backward tg_ref_embed_backward;
+tg_op_gather_rows tg_ref_gather_rows;
+tg_op_scatter_add_rows tg_ref_scatter_add_rows;
+tg_op_attention_forward tg_ref_attention_forward;
+tg_op_attention_backward tg_ref_attention_backward;
+tg_op_attention_decode tg_ref_attention_decode;
+tg_op_gelu_forward tg_ref_gelu_forward;
+tg_op_gelu_backward tg_ref_gelu_backward;
+tg_op_add tg_ref_add;
+tg_op_scale tg_ref_scale;
+tg_op_fill tg_ref_fill;
+tg_op_copy tg_ref_copy;
+tg_op_sumsq tg_ref_sumsq;
+tg_op_head_forward tg_ref_head_forward;
+tg_op_head_backward tg_ref_head_backward;
+tg_op_adamw tg_ref_adamw;
+
+#endif
