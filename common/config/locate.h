@@ -1,8 +1,11 @@
 /* Where a model_name of a config lives on this machine.
  *
- * Looked up in this order: a folder path; $TEXTGEN_MODELS/<name>; the Hugging Face cache ($HF_HUB_CACHE, $HF_HOME/hub,
- * ~/.cache/huggingface/hub: models--<org>--<name>/snapshots/<refs/main>); a built-in "textgen/<name>" that ships with us
- * (<binary>/../configs/models, <binary>/../share/textgen/configs/models). Not found: TG_NOINPUT listing every place and the fix. */
+ * Looked up in this order: a folder path; $TEXTGEN_MODELS/<name>; the Hugging Face cache
+ * ($HF_HUB_CACHE, $HF_HOME/hub,
+ * ~/.cache/huggingface/hub: models--<org>--<name>/snapshots/<refs/main>); a built-in
+ * "textgen/<name>" that ships with us
+ * (<binary>/../configs/models, <binary>/../share/textgen/configs/models). Not found: TG_NOINPUT
+ * listing every place and the fix. */
 #ifndef TG_CONFIG_LOCATE_H
 #define TG_CONFIG_LOCATE_H
 

@@ -1,11 +1,13 @@
-/* A configuration as a tree: what YAML (or JSON, which is YAML) says, with the file and line of every node.
+/* A configuration as a tree: what YAML (or JSON, which is YAML) says, with the file and line of
+ * every node.
  *
  *     tg_node *root;
  *     tg_tree_load(&arena, "ppo.yml", &root, err);
  *     tg_tree_override(&arena, root, "alg.args.n_epochs=2", err);
  *     const tg_node *n = tg_node_at(root, "alg.args.n_epochs");    // NULL when absent
  *
- * All memory belongs to the arena. Limits: 4 MiB, depth 64, no duplicate keys; aliases are copied once. */
+ * All memory belongs to the arena. Limits: 4 MiB, depth 64, no duplicate keys; aliases are copied
+ * once. */
 #ifndef TG_CONFIG_TREE_H
 #define TG_CONFIG_TREE_H
 
@@ -32,14 +34,17 @@ tg_status tg_tree_load(tg_arena *a, const char *path, tg_node **out, tg_error *e
 tg_status tg_tree_parse(tg_arena *a, const char *name, const char *text, size_t len, tg_node **out,
                         tg_error *err) TG_MUST_CHECK;
 
-/* "a.b.c=value": value is YAML (a scalar, [list] or {map}). Makes missing maps; list items by index ("metrics.0.id"). */
-tg_status tg_tree_override(tg_arena *a, tg_node *root, const char *assignment, tg_error *err) TG_MUST_CHECK;
+/* "a.b.c=value": value is YAML (a scalar, [list] or {map}). Makes missing maps; list items by index
+ * ("metrics.0.id"). */
+tg_status tg_tree_override(tg_arena *a, tg_node *root, const char *assignment,
+                           tg_error *err) TG_MUST_CHECK;
 
 const tg_node *tg_node_get(const tg_node *map, const char *key); /* NULL when absent or not a map */
 const tg_node *tg_node_at(const tg_node *root, const char *path);
 
-/* Typed readings of one scalar. YAML 1.1 words (yes, on, True, ~, null, 1_000, .inf) as PyYAML reads them, and
- * numbers such as 1e-6, which PyYAML takes for text, as numbers. False: not of that type. */
+/* Typed readings of one scalar. YAML 1.1 words (yes, on, True, ~, null, 1_000, .inf) as PyYAML
+ * reads them, and numbers such as 1e-6, which PyYAML takes for text, as numbers. False: not of that
+ * type. */
 bool tg_node_bool(const tg_node *n, bool *out);
 bool tg_node_int(const tg_node *n, int64_t *out);
 bool tg_node_float(const tg_node *n, double *out);
