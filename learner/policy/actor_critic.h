@@ -1,14 +1,15 @@
-/* The networks an on-policy algorithm trains: policy, critic (own network, or a head on the policy's trunk) and the frozen reference,
- * with their optimizer.
+/* The networks an on-policy algorithm trains: policy, critic (own network, or a head on the
+ * policy's trunk) and the frozen reference, with their optimizer.
  *
  *     tg_actor_critic *ac;
  *     tg_actor_critic_open(&ac, be, &opts, err);
- *     tg_actor_critic_score(ac, episodes, n, out, err);        // no gradient: rollout log-probs, values, reference log-probs
- *     tg_actor_critic_forward(ac, &batch, logp, entropy, value, err);
+ *     tg_actor_critic_score(ac, episodes, n, out, err);        // no gradient: rollout log-probs,
+ * values, reference log-probs tg_actor_critic_forward(ac, &batch, logp, entropy, value, err);
  *     tg_actor_critic_backward(ac, dlogp, dentropy, dvalue, err);
  *     tg_actor_critic_apply(ac, lr, max_grad_norm, &norm, err);
  *
- * One engine scores and trains: at the first minibatch of an iteration the probability ratio is 1. */
+ * One engine scores and trains: at the first minibatch of an iteration the probability ratio is 1.
+ */
 #ifndef TG_POLICY_ACTOR_CRITIC_H
 #define TG_POLICY_ACTOR_CRITIC_H
 
@@ -25,8 +26,10 @@ typedef struct tg_actor_critic_opts {
     bool reference; /* false: no reference model (supervised) */
     uint64_t seed;
     tg_optim_opts optim;
-    tg_pass_caps train_caps; /* largest minibatch */
-    int score_tokens;        /* tokens per scoring pass; 0: a default */
+    tg_pass_caps
+        train_caps;   /* of the training passes (tg_algo_plan); scoring uses the same buffers */
+    int score_tokens; /* tokens per scoring pass; 0: as many as train_caps allow, which is also the
+                         most */
 } tg_actor_critic_opts;
 
 typedef struct tg_actor_critic {
@@ -36,25 +39,35 @@ typedef struct tg_actor_critic {
     tg_model *value; /* == policy when shared; its value_head.weight is the head */
     tg_model *ref;   /* NULL: none */
     tg_critic critic;
-    tg_optim *optim; /* over policy and value together */
-    tg_pass *policy_pass, *value_pass, *score_pass, *score_value_pass, *ref_pass; /* private */
+    tg_optim *optim;                              /* over policy and value together */
+    tg_pass *policy_pass, *value_pass, *ref_pass; /* private */
+    tg_pass_caps caps;
+    int score_tokens;
 } tg_actor_critic;
 
-tg_status tg_actor_critic_open(tg_actor_critic **out, tg_backend *be, const tg_actor_critic_opts *opts,
-                               tg_error *err) TG_MUST_CHECK;
+tg_status tg_actor_critic_open(tg_actor_critic **out, tg_backend *be,
+                               const tg_actor_critic_opts *opts, tg_error *err) TG_MUST_CHECK;
+/* The same from models in memory, which it takes over even when it fails (model_folder is not
+ * read). policy: trainable, with a value head when shared. value: trainable with a value head; NULL
+ * when shared. ref: NULL when opts->reference is false. */
+tg_status tg_actor_critic_create(tg_actor_critic **out, const tg_actor_critic_opts *opts,
+                                 tg_model *policy, tg_model *value, tg_model *ref,
+                                 tg_error *err) TG_MUST_CHECK;
 void tg_actor_critic_destroy(tg_actor_critic **ac);
 
-/* Fills logp, entropy, value and ref_logp of every action of the rollout, in passes of whole episodes. */
+/* Fills logp, entropy, value and ref_logp (0 without a reference) of every action of the rollout,
+ * in passes of whole episodes. TG_DATA: a result is not finite. */
 tg_status tg_actor_critic_score(tg_actor_critic *ac, tg_rollout *r, tg_error *err) TG_MUST_CHECK;
 
 /* The policy interface of the algorithms, per action token of a packed batch. */
-tg_status tg_actor_critic_forward(tg_actor_critic *ac, const tg_batch *batch, float *logp, float *entropy,
-                                  float *value, tg_error *err) TG_MUST_CHECK;
+tg_status tg_actor_critic_forward(tg_actor_critic *ac, const tg_batch *batch, float *logp,
+                                  float *entropy, float *value, tg_error *err) TG_MUST_CHECK;
 tg_status tg_actor_critic_backward(tg_actor_critic *ac, const float *dlogp, const float *dentropy,
                                    const float *dvalue, tg_error *err) TG_MUST_CHECK;
-/* Clips by the global norm over all trained parameters (factor max_norm / (norm + 1e-6), at most 1; max_norm <= 0: none), takes one
- * optimizer step, clears the gradients. A non-finite norm: nothing is applied, gradients cleared, *applied = false. */
-tg_status tg_actor_critic_apply(tg_actor_critic *ac, double lr, double max_grad_norm, double *grad_norm,
-                                bool *applied, tg_error *err) TG_MUST_CHECK;
+/* Clips by the global norm over all trained parameters (factor max_norm / (norm + 1e-6), at most 1;
+ * max_norm <= 0: none), takes one optimizer step, clears the gradients. A non-finite norm: nothing
+ * is applied, gradients cleared, *applied = false. */
+tg_status tg_actor_critic_apply(tg_actor_critic *ac, double lr, double max_grad_norm,
+                                double *grad_norm, bool *applied, tg_error *err) TG_MUST_CHECK;
 
 #endif

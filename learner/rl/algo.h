@@ -1,21 +1,24 @@
 /* The contract of an on-policy algorithm: from a finished rollout to updated networks.
  *
- * Registered in learner/rl/registry.c: one file and one line each. `options` is the table of alg.args. */
+ * Registered in learner/rl/registry.c: one file and one line each. `options` is the table of
+ * alg.args. */
 #ifndef TG_RL_ALGO_H
 #define TG_RL_ALGO_H
 
 #include "common/base/status.h"
 #include "common/config/option.h"
 #include "learner/policy/actor_critic.h"
+#include "learner/rl/minibatch.h"
 #include "learner/rl/rollout.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* What every algorithm's rollout needs to know; first member of each options struct is not required: the op fills it. */
+/* What every algorithm's rollout needs to know. */
 typedef struct tg_algo_plan {
-    int n_steps;           /* per environment */
+    int n_steps; /* per environment */
     double gamma, gae_lambda;
-    tg_pass_caps caps;     /* largest minibatch, given the longest sequence */
+    tg_pass_caps caps; /* of the training passes, given the longest sequence */
 } tg_algo_plan;
 
 /* Named statistics of one update, e.g. "ppo/policy_gradient_loss", in a fixed order. */
@@ -24,17 +27,28 @@ typedef struct tg_update_stats {
     int n;
     const char *name[TG_STATS_MAX]; /* static strings */
     double value[TG_STATS_MAX];
-    int minibatches, skipped;       /* optimizer steps taken; left out as non-finite */
-    double first_ratio_error;       /* max |ratio - 1| of the first minibatch */
+    int minibatches, skipped; /* optimizer steps taken; left out as non-finite */
+    bool stopped;             /* early, by target_kl */
+    double first_ratio_error; /* max |ratio - 1| of the first minibatch */
     double first_clip_fraction;
 } tg_update_stats;
 
-/* Where minibatch order comes from: counter-based (seed, iteration, epoch), or given permutations of the rows (tests). */
-typedef struct tg_order {
-    uint64_t seed, iteration;
-    const int32_t *const *permutations; /* per epoch (n_rows), or NULL */
-    int n_permutations;
-} tg_order;
+struct tg_minibatch_report;
+
+/* A look at every minibatch between its backward pass and its step: for tests and debugging. The
+ * gradients are in the models. */
+typedef struct tg_update_probe {
+    void *arg;
+    void (*minibatch)(void *arg, const struct tg_minibatch_report *report);
+} tg_update_probe;
+
+typedef struct tg_minibatch_report {
+    int epoch, batch;                          /* batch: within the epoch */
+    int n;                                     /* transitions */
+    const int32_t *rows;                       /* (n) */
+    const float *logp, *entropy, *value, *adv; /* (n); adv as used, after normalisation */
+    double policy_loss, value_loss, entropy_loss, loss, approx_kl, clip_fraction;
+} tg_minibatch_report;
 
 typedef struct tg_algo_ops {
     const char *name, *summary;
@@ -42,12 +56,15 @@ typedef struct tg_algo_ops {
     size_t options_size;
     bool built; /* false: known by name, not in this version */
     void (*plan)(const void *opts, int n_envs, int max_sequence, tg_algo_plan *out);
-    tg_status (*update)(tg_actor_critic *ac, const void *opts, tg_rollout *r, const tg_order *order,
-                        tg_update_stats *stats, tg_error *err);
+    /* probe may be NULL. TG_OK also when minibatches were left out as non-finite: stats says so. */
+    tg_status (*update)(tg_actor_critic *ac, const void *opts, const tg_rollout *r,
+                        const tg_order *order, const tg_update_probe *probe, tg_update_stats *stats,
+                        tg_error *err);
 } tg_algo_ops;
 
 const tg_algo_ops *const *tg_algo_list(void); /* NULL-terminated */
-/* TG_CONFIG naming the nearest ids, TG_UNSUPPORTED when known but not built. */
+/* TG_CONFIG naming the nearest ids; TG_UNSUPPORTED when known but not built (*out is set: its
+ * options can be checked). */
 tg_status tg_algo_find(const char *name, const tg_algo_ops **out, tg_error *err) TG_MUST_CHECK;
 
 #endif

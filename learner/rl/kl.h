@@ -1,7 +1,8 @@
 /* The KL reward and its coefficient.
  *
- * kl_t = logp - ref_logp (k1 estimator); kl_reward = -coeff * kl_t. With a target the coefficient follows the mean per-token KL of the
- * rollout: e = clip((kl - target) / target, -0.2, 0.2); coeff *= 1 + 0.1 e. Without: it stays. */
+ * kl_t = logp - ref_logp (k1 estimator); kl_reward = -coeff * kl_t. With a target the coefficient
+ * follows the mean per-token KL of the rollout: e = clip((kl - target) / target, -0.2, 0.2); coeff
+ * *= 1 + 0.1 e. Without: it stays. */
 #ifndef TG_RL_KL_H
 #define TG_RL_KL_H
 

@@ -1,0 +1,206 @@
+/* Policy, critic and reference with one optimizer.
+ *
+ * Invariant: gradients are zero between tg_actor_critic_apply and the next backward. Used from the
+ * thread of the backend. */
+#include "learner/policy/actor_critic.h"
+
+#include "common/base/alloc.h"
+#include "common/base/check.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- opening ---- */
+
+static tg_status open_models(tg_backend *be, const tg_actor_critic_opts *o, tg_model **policy,
+                             tg_model **value, tg_model **ref, tg_error *err) {
+    unsigned shared = o->critic == TG_CRITIC_SHARED ? TG_MODEL_VALUE_HEAD : 0;
+    tg_status st =
+        tg_model_open(policy, be, o->model_folder, TG_MODEL_TRAINABLE | shared, o->seed, err);
+    if (st == TG_OK && !shared)
+        st = tg_model_clone(value, *policy, TG_MODEL_TRAINABLE | TG_MODEL_VALUE_HEAD, o->seed, err);
+    if (st == TG_OK && o->reference) st = tg_model_clone(ref, *policy, 0, o->seed, err);
+    return st;
+}
+
+tg_status tg_actor_critic_open(tg_actor_critic **out, tg_backend *be,
+                               const tg_actor_critic_opts *opts, tg_error *err) {
+    *out = NULL;
+    tg_model *policy = NULL, *value = NULL, *ref = NULL;
+    tg_status st = open_models(be, opts, &policy, &value, &ref, err);
+    if (st == TG_OK) return tg_actor_critic_create(out, opts, policy, value, ref, err);
+    tg_model_destroy(&policy);
+    tg_model_destroy(&value);
+    tg_model_destroy(&ref);
+    return st;
+}
+
+static tg_status check_models(const tg_actor_critic *ac, const tg_actor_critic_opts *o,
+                              tg_error *err) {
+    if (!ac->policy->grad || !ac->value->grad || !ac->value->arch.value_head)
+        return tg_fail(err, TG_BUG, "actor and critic need gradients, the critic a value head");
+    if (o->reference != (ac->ref != NULL))
+        return tg_fail(err, TG_BUG, "a reference model is %s",
+                       o->reference ? "missing" : "not wanted");
+    return TG_OK;
+}
+
+static tg_status create_passes(tg_actor_critic *ac, tg_error *err) {
+    tg_status st = tg_pass_create(&ac->policy_pass, ac->policy, ac->caps, true, err);
+    if (st == TG_OK && ac->critic == TG_CRITIC_SEPARATE)
+        st = tg_pass_create(&ac->value_pass, ac->value, ac->caps, true, err);
+    if (st == TG_OK && ac->ref) st = tg_pass_create(&ac->ref_pass, ac->ref, ac->caps, false, err);
+    return st;
+}
+
+tg_status tg_actor_critic_create(tg_actor_critic **out, const tg_actor_critic_opts *opts,
+                                 tg_model *policy, tg_model *value, tg_model *ref, tg_error *err) {
+    *out = NULL;
+    tg_actor_critic *ac = tg_alloc(sizeof *ac);
+    if (!ac) {
+        tg_model_destroy(&policy);
+        if (value) tg_model_destroy(&value);
+        if (ref) tg_model_destroy(&ref);
+        return tg_fail_nomem(err, sizeof *ac);
+    }
+    *ac = (tg_actor_critic){
+        .be = policy->be,
+        .policy = policy,
+        .value = value ? value : policy,
+        .ref = ref,
+        .critic = opts->critic,
+        .caps = opts->train_caps,
+        .score_tokens = opts->score_tokens > 0 ? TG_MIN(opts->score_tokens, opts->train_caps.tokens)
+                                               : opts->train_caps.tokens};
+    tg_status st = check_models(ac, opts, err);
+    tg_model *trained[2] = {policy, value};
+    if (st == TG_OK) st = tg_optim_create(&ac->optim, trained, value ? 2 : 1, &opts->optim, err);
+    if (st == TG_OK) st = create_passes(ac, err);
+    if (st != TG_OK) tg_actor_critic_destroy(&ac);
+    *out = ac;
+    return st;
+}
+
+void tg_actor_critic_destroy(tg_actor_critic **ac) {
+    if (!*ac) return;
+    tg_actor_critic *a = *ac;
+    tg_pass_destroy(&a->policy_pass);
+    tg_pass_destroy(&a->value_pass);
+    tg_pass_destroy(&a->ref_pass);
+    tg_optim_destroy(&a->optim);
+    if (a->value != a->policy) tg_model_destroy(&a->value);
+    tg_model_destroy(&a->policy);
+    tg_model_destroy(&a->ref);
+    tg_free(a);
+    *ac = NULL;
+}
+
+/* ---- scoring ---- */
+
+/* The episodes from..to-1 as one batch; arrays have room for the caps. The last action of an
+ * episode is nobody's state. */
+static tg_batch pack_episodes(const tg_rollout *r, int from, int to, int32_t *tokens,
+                              int32_t *offsets, int32_t *act_row, int32_t *act_token) {
+    tg_batch b = {.tokens = tokens, .offsets = offsets, .act_row = act_row, .act_token = act_token};
+    offsets[0] = 0;
+    for (int e = from; e < to; e++) {
+        const tg_episode *ep = &r->episodes[e];
+        int n = ep->n_prompt + ep->n_actions - 1;
+        memcpy(tokens + b.n_tokens, ep->tokens, (size_t)n * sizeof(int32_t));
+        for (int k = 0; k < ep->n_actions; k++) {
+            act_row[b.n_actions] = b.n_tokens + ep->n_prompt - 1 + k;
+            act_token[b.n_actions++] = ep->tokens[ep->n_prompt + k];
+        }
+        b.n_tokens += n;
+        offsets[++b.n_seqs] = b.n_tokens;
+    }
+    return b;
+}
+
+/* First episode after `from` that no longer fits into one pass. */
+static int episodes_that_fit(const tg_actor_critic *ac, const tg_rollout *r, int from) {
+    int tokens = 0, actions = 0, e = from;
+    for (; e < r->n_episodes && e - from < ac->caps.seqs; e++) {
+        const tg_episode *ep = &r->episodes[e];
+        int limit = e == from ? ac->caps.tokens
+                              : ac->score_tokens; /* one sequence may exceed score_tokens */
+        tokens += ep->n_prompt + ep->n_actions - 1;
+        actions += ep->n_actions;
+        if (tokens > limit || actions > ac->caps.actions) break;
+    }
+    return e;
+}
+
+static tg_status check_finite(const tg_rollout *r, tg_error *err) {
+    for (int i = 0; i < r->n_actions; i++)
+        if (!isfinite(r->logp[i]) || !isfinite(r->ref_logp[i]) || !isfinite(r->value[i]))
+            return tg_fail(err, TG_DATA,
+                           "action %d of the rollout: log-prob %g, reference log-prob %g, value "
+                           "%g; the networks are no longer "
+                           "finite: resume from an earlier checkpoint with a smaller learning rate",
+                           i, (double)r->logp[i], (double)r->ref_logp[i], (double)r->value[i]);
+    return TG_OK;
+}
+
+tg_status tg_actor_critic_score(tg_actor_critic *ac, tg_rollout *r, tg_error *err) {
+    size_t n_tokens = (size_t)ac->caps.tokens, n_actions = (size_t)ac->caps.actions,
+           n_seqs = (size_t)ac->caps.seqs;
+    int32_t *ids = tg_alloc_array(n_tokens + n_seqs + 1 + 2 * n_actions, sizeof(int32_t));
+    if (!ids) return tg_fail_nomem(err, (n_tokens + n_seqs + 1 + 2 * n_actions) * sizeof(int32_t));
+    int32_t *offsets = ids + n_tokens, *act_row = offsets + n_seqs + 1,
+            *act_token = act_row + n_actions;
+    tg_status st = TG_OK;
+    for (int from = 0, to; st == TG_OK && from < r->n_episodes; from = to) {
+        to = episodes_that_fit(ac, r, from);
+        if (to == from) {
+            const tg_episode *ep = &r->episodes[from];
+            st =
+                tg_fail(err, TG_BUG,
+                        "an episode of %d + %d tokens does not fit a pass of %d tokens, %d actions",
+                        ep->n_prompt, ep->n_actions, ac->caps.tokens, ac->caps.actions);
+            break;
+        }
+        tg_batch b = pack_episodes(r, from, to, ids, offsets, act_row, act_token);
+        int at = r->episodes[from].first_action;
+        st = tg_actor_critic_forward(ac, &b, r->logp + at, r->entropy + at, r->value + at, err);
+        if (st == TG_OK && ac->ref)
+            st = tg_pass_forward(ac->ref_pass, &b, (tg_pass_out){.logp = r->ref_logp + at}, err);
+    }
+    tg_free(ids);
+    return st == TG_OK ? check_finite(r, err) : st;
+}
+
+/* ---- training ---- */
+
+tg_status tg_actor_critic_forward(tg_actor_critic *ac, const tg_batch *batch, float *logp,
+                                  float *entropy, float *value, tg_error *err) {
+    if (ac->critic == TG_CRITIC_SHARED)
+        return tg_pass_forward(ac->policy_pass, batch, (tg_pass_out){logp, entropy, value}, err);
+    tg_status st = tg_pass_forward(ac->policy_pass, batch,
+                                   (tg_pass_out){.logp = logp, .entropy = entropy}, err);
+    return st == TG_OK ? tg_pass_forward(ac->value_pass, batch, (tg_pass_out){.value = value}, err)
+                       : st;
+}
+
+tg_status tg_actor_critic_backward(tg_actor_critic *ac, const float *dlogp, const float *dentropy,
+                                   const float *dvalue, tg_error *err) {
+    if (ac->critic == TG_CRITIC_SHARED)
+        return tg_pass_backward(ac->policy_pass, dlogp, dentropy, dvalue, err);
+    tg_status st = tg_pass_backward(ac->policy_pass, dlogp, dentropy, NULL, err);
+    return st == TG_OK ? tg_pass_backward(ac->value_pass, NULL, NULL, dvalue, err) : st;
+}
+
+tg_status tg_actor_critic_apply(tg_actor_critic *ac, double lr, double max_grad_norm,
+                                double *grad_norm, bool *applied, tg_error *err) {
+    (void)err;
+    double norm = tg_optim_grad_norm(ac->optim);
+    *grad_norm = norm;
+    *applied = isfinite(norm);
+    if (!*applied) {
+        tg_optim_clear(ac->optim);
+        return TG_OK;
+    }
+    double scale = max_grad_norm > 0 ? max_grad_norm / (norm + 1e-6) : 1;
+    tg_optim_step(ac->optim, lr, (float)TG_MIN(scale, 1.0));
+    return TG_OK;
+}

@@ -1,0 +1,234 @@
+/* Order and packing of minibatches.
+ *
+ * Invariant: an epoch visits every row exactly once, whatever the mode; the pieces of a minibatch
+ * hold each of its rows once. */
+#include "learner/rl/minibatch.h"
+
+#include "common/base/alloc.h"
+#include "common/base/arena.h"
+#include "common/base/check.h"
+#include "common/base/rng.h"
+
+#include <string.h>
+
+/* A sequence of the minibatch being packed: the rows wanted of one episode. */
+typedef struct wanted {
+    int episode;
+    int head, tail; /* chain of places through `next` */
+    int n_actions, n_tokens;
+} wanted;
+
+struct tg_minibatch_state {
+    const tg_rollout *r;
+    tg_minibatch_mode mode;
+    int batch_size;
+    tg_pass_caps caps;
+    tg_arena arena;
+    int32_t *episode_order; /* (n_episodes) scratch of shuffle */
+    unsigned char *seen;    /* (max(n_rows, n_episodes)) scratch of shuffle */
+    wanted *seqs;           /* (n_episodes) of the packed minibatch */
+    int *seq_of;            /* (n_episodes): index into seqs, -1 none */
+    int *next;              /* (n_rows): chain of places */
+    int n_seqs, at_seq,
+        first_row_of; /* packed minibatch: how many, next to emit, offset of its rows */
+    int32_t *tokens, *offsets, *act_row, *act_token, *place; /* the piece being emitted */
+};
+
+tg_status tg_minibatches_create(tg_minibatches **out, const tg_rollout *r, tg_minibatch_mode mode,
+                                int batch_size, tg_pass_caps caps, tg_error *err) {
+    *out = NULL;
+    tg_minibatches *m = tg_alloc(sizeof *m);
+    struct tg_minibatch_state *s = tg_alloc(sizeof *s);
+    if (!m || !s) {
+        tg_free(m);
+        tg_free(s);
+        return tg_fail_nomem(err, sizeof *m + sizeof *s);
+    }
+    size_t rows = (size_t)r->n_rows, eps = (size_t)r->n_episodes;
+    int max_batches = TG_MAX((r->n_rows + batch_size - 1) / batch_size, 1);
+    m->state = s;
+    s->r = r;
+    s->mode = mode;
+    s->batch_size = batch_size;
+    s->caps = caps;
+    m->rows = tg_arena_array(&s->arena, rows, sizeof(int32_t));
+    m->first = tg_arena_array(&s->arena, (size_t)max_batches + 1, sizeof(int));
+    s->episode_order = tg_arena_array(&s->arena, eps, sizeof(int32_t));
+    s->seen = tg_arena_array(&s->arena, TG_MAX(rows, eps), 1);
+    s->seqs = tg_arena_array(&s->arena, eps, sizeof(wanted));
+    s->seq_of = tg_arena_array(&s->arena, eps, sizeof(int));
+    s->next = tg_arena_array(&s->arena, rows, sizeof(int));
+    s->tokens = tg_arena_array(&s->arena, (size_t)caps.tokens, sizeof(int32_t));
+    s->offsets = tg_arena_array(&s->arena, (size_t)caps.seqs + 1, sizeof(int32_t));
+    s->act_row = tg_arena_array(&s->arena, (size_t)caps.actions, sizeof(int32_t));
+    s->act_token = tg_arena_array(&s->arena, (size_t)caps.actions, sizeof(int32_t));
+    s->place = tg_arena_array(&s->arena, (size_t)caps.actions, sizeof(int32_t));
+    if (!m->rows || !m->first || !s->episode_order || !s->seen || !s->seqs || !s->seq_of ||
+        !s->next || !s->tokens || !s->offsets || !s->act_row || !s->act_token || !s->place) {
+        tg_minibatches_destroy(&m);
+        return tg_fail_nomem(err, (size_t)caps.tokens * 4 + (size_t)caps.actions * 12 + rows * 16);
+    }
+    *out = m;
+    return TG_OK;
+}
+
+void tg_minibatches_destroy(tg_minibatches **m) {
+    if (!*m) return;
+    tg_arena_fini(&(*m)->state->arena);
+    tg_free((*m)->state);
+    tg_free(*m);
+    *m = NULL;
+}
+
+/* ---- order ---- */
+
+static void shuffle(int32_t *x, int n, tg_rng *rng) { /* Fisher and Yates */
+    for (int i = n - 1; i > 0; i--) {
+        int j = (int)tg_rng_below(rng, (uint64_t)i + 1);
+        int32_t t = x[i];
+        x[i] = x[j];
+        x[j] = t;
+    }
+}
+
+static tg_status given_rows(tg_minibatches *m, const tg_order *order, int epoch, tg_error *err) {
+    struct tg_minibatch_state *s = m->state;
+    int n = s->r->n_rows;
+    if (epoch >= order->n_permutations)
+        return tg_fail(err, TG_DATA, "epoch %d has no permutation: %d are given", epoch,
+                       order->n_permutations);
+    memset(s->seen, 0, (size_t)n);
+    for (int i = 0; i < n; i++) {
+        int32_t row = order->permutations[epoch][i];
+        if (row < 0 || row >= n || s->seen[row])
+            return tg_fail(err, TG_DATA,
+                           "permutation %d: entry %d (row %d) is out of range or repeated; %d rows",
+                           epoch, i, (int)row, n);
+        s->seen[row] = 1;
+        m->rows[i] = row;
+    }
+    return TG_OK;
+}
+
+static void cut_transitions(tg_minibatches *m) {
+    struct tg_minibatch_state *s = m->state;
+    m->n = 0;
+    for (int at = 0; at < s->r->n_rows; at += s->batch_size) m->first[m->n++] = at;
+    m->first[m->n] = s->r->n_rows;
+}
+
+/* Episodes of episode_order end to end; a cut falls between two whose middles lie in different
+ * n-ths of the rows. */
+static void cut_sequences(tg_minibatches *m, int n_episodes) {
+    struct tg_minibatch_state *s = m->state;
+    const int64_t rows = s->r->n_rows, wanted_n = (rows + s->batch_size - 1) / s->batch_size;
+    int at = 0;
+    int64_t current = -1;
+    m->n = 0;
+    for (int i = 0; i < n_episodes; i++) {
+        const tg_episode *e = &s->r->episodes[s->episode_order[i]];
+        int64_t bin = (2 * (int64_t)at + e->n_rows) * wanted_n / (2 * rows);
+        if (bin != current) m->first[m->n++] = at;
+        current = bin;
+        for (int k = 0; k < e->n_rows; k++) m->rows[at++] = e->first_row + k;
+    }
+    m->first[m->n] = at;
+}
+
+tg_status tg_minibatches_shuffle(tg_minibatches *m, const tg_order *order, int epoch,
+                                 tg_error *err) {
+    struct tg_minibatch_state *s = m->state;
+    const tg_rollout *r = s->r;
+    tg_rng rng = tg_rng_at(order->seed, TG_RNG_MINIBATCH, order->iteration, (uint64_t)epoch);
+    if (order->permutations) {
+        tg_status st = given_rows(m, order, epoch, err);
+        if (st != TG_OK) return st;
+    } else {
+        for (int i = 0; i < r->n_rows; i++) m->rows[i] = i;
+    }
+    if (s->mode == TG_MINIBATCH_TRANSITION) {
+        if (!order->permutations) shuffle(m->rows, r->n_rows, &rng);
+        cut_transitions(m);
+        return TG_OK;
+    }
+    int n = 0; /* episodes with rows, by first appearance */
+    memset(s->seen, 0, (size_t)r->n_episodes);
+    for (int i = 0; i < r->n_rows; i++) {
+        int32_t e = r->row_episode[m->rows[i]];
+        if (!s->seen[e]) s->episode_order[n++] = e;
+        s->seen[e] = 1;
+    }
+    if (!order->permutations) shuffle(s->episode_order, n, &rng);
+    cut_sequences(m, n);
+    return TG_OK;
+}
+
+/* ---- packing ---- */
+
+tg_status tg_minibatches_pack(tg_minibatches *m, int k, tg_error *err) {
+    struct tg_minibatch_state *s = m->state;
+    s->n_seqs = s->at_seq = 0;
+    s->first_row_of = m->first[k];
+    for (int i = 0; i < s->r->n_episodes; i++) s->seq_of[i] = -1;
+    for (int i = 0; i < m->first[k + 1] - m->first[k]; i++) {
+        int row = m->rows[m->first[k] + i], e = s->r->row_episode[row];
+        const tg_episode *ep = &s->r->episodes[e];
+        if (s->seq_of[e] < 0) {
+            s->seq_of[e] = s->n_seqs;
+            s->seqs[s->n_seqs++] = (wanted){.episode = e, .head = i, .tail = i};
+        } else {
+            s->next[s->seqs[s->seq_of[e]].tail] = i;
+        }
+        wanted *w = &s->seqs[s->seq_of[e]];
+        s->next[i] = -1;
+        w->tail = i;
+        w->n_actions++;
+        w->n_tokens = TG_MAX(w->n_tokens, ep->n_prompt + row - ep->first_row);
+        if (w->n_tokens > s->caps.tokens || w->n_actions > s->caps.actions)
+            return tg_fail(
+                err, TG_BUG,
+                "a sequence of %d tokens and %d actions does not fit a pass of %d and %d",
+                w->n_tokens, w->n_actions, s->caps.tokens, s->caps.actions);
+    }
+    return TG_OK;
+}
+
+bool tg_minibatches_next(tg_minibatches *m, tg_minibatch_piece *out) {
+    struct tg_minibatch_state *s = m->state;
+    int tokens = 0, seqs = 0, actions = 0;
+    s->offsets[0] = 0;
+    for (; s->at_seq < s->n_seqs && seqs < s->caps.seqs; s->at_seq++, seqs++) {
+        const wanted *w = &s->seqs[s->at_seq];
+        const tg_episode *ep = &s->r->episodes[w->episode];
+        if (tokens + w->n_tokens > s->caps.tokens || actions + w->n_actions > s->caps.actions)
+            break;
+        memcpy(s->tokens + tokens, ep->tokens, (size_t)w->n_tokens * sizeof(int32_t));
+        for (int i = w->head; i >= 0; i = s->next[i]) {
+            int step = m->rows[s->first_row_of + i] - ep->first_row;
+            s->act_row[actions] =
+                tokens + ep->n_prompt + step - 1; /* the state is the token before the action */
+            s->act_token[actions] = ep->tokens[ep->n_prompt + step];
+            s->place[actions++] = i;
+        }
+        tokens += w->n_tokens;
+        s->offsets[seqs + 1] = tokens;
+    }
+    *out = (tg_minibatch_piece){.batch = {.n_tokens = tokens,
+                                          .n_seqs = seqs,
+                                          .n_actions = actions,
+                                          .tokens = s->tokens,
+                                          .offsets = s->offsets,
+                                          .act_row = s->act_row,
+                                          .act_token = s->act_token},
+                                .place = s->place};
+    return seqs > 0;
+}
+
+tg_pass_caps tg_minibatch_caps(int batch_size, int n_rows, int max_sequence, int max_tokens) {
+    /* A sequence-mode minibatch exceeds batch_size by less than one episode at each end. */
+    int64_t rows = TG_MIN((int64_t)batch_size + 2 * (int64_t)max_sequence, (int64_t)n_rows);
+    int64_t tokens =
+        TG_MAX(TG_MIN(rows * max_sequence, (int64_t)max_tokens), (int64_t)max_sequence);
+    int n = (int)TG_MIN(rows, tokens);
+    return (tg_pass_caps){.tokens = (int)tokens, .seqs = n, .actions = n};
+}
