@@ -23,7 +23,7 @@ JOBS     ?= $(shell nproc)
 V        ?=
 
 # Parallel by default: a two-command start should not depend on the user knowing -j.
-ifeq ($(filter -j%,$(MAKEFLAGS)),)
+ifeq ($(MAKELEVEL)$(filter -j% --jobserver%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(JOBS)
 endif
 

@@ -1,0 +1,170 @@
+/* learner/policy/sample: processors, warpers, and that draws follow the distribution. */
+#include "tests/support/tg_test.h"
+
+#include "common/base/check.h"
+#include "common/base/rng.h"
+#include "learner/policy/gen_settings.h"
+#include "learner/policy/sample.h"
+
+#include <stdlib.h>
+
+static tg_gen_settings defaults(void) {
+    tg_gen_settings s;
+    tg_arena a = {0};
+    tg_error err;
+    CHECK_OK(tg_gen_settings_read(&s, NULL, "generation_kwargs", &a, &err));
+    tg_arena_fini(&a);
+    return s;
+}
+
+static tg_draw sample(const tg_gen_settings *s, const float *logits, int V, const int32_t *history,
+                      int n_history, int n_new, double u) {
+    float copy[64], scratch[128];
+    TG_ASSERT(V <= 64);
+    memcpy(copy, logits, (size_t)V * sizeof *copy);
+    tg_draw d = {-1, 0, 0};
+    tg_error err = {0};
+    CHECK_OK(tg_sample(s, copy, V, history, n_history, n_new, u, scratch, &d, &err));
+    return d;
+}
+
+TEST(defaults_are_those_of_transformers_4_18) {
+    tg_gen_settings s = defaults();
+    CHECK(!s.do_sample);
+    CHECK_EQ(s.top_k, 50);
+    CHECK_EQ(s.max_length, 20);
+    CHECK(s.max_new_tokens == INT64_MIN);
+    CHECK_NEAR(s.temperature, 1, 0);
+    CHECK_EQ(tg_gen_max_new(&s, 100), 20);
+    s.lengths_count_prompt = true;
+    CHECK_EQ(tg_gen_max_new(&s, 15), 5);
+    CHECK_EQ(tg_gen_max_new(&s, 100), 1);
+}
+
+TEST(what_is_not_built_is_refused_by_name) {
+    tg_gen_settings s = defaults();
+    tg_error err;
+    CHECK_OK(tg_gen_settings_supported(&s, "g", &err));
+    s.num_beams = 5;
+    CHECK_EQ(tg_gen_settings_supported(&s, "g", &err), TG_UNSUPPORTED);
+    CHECK(strstr(err.msg, "g.num_beams") != NULL);
+}
+
+TEST(greedy_takes_the_first_largest) {
+    tg_gen_settings s = defaults();
+    const float logits[5] = {1, 3, 2, 3, -1};
+    tg_draw d = sample(&s, logits, 5, (int32_t[]){0}, 1, 0, 0.9);
+    CHECK_EQ(d.token, 1);
+    double z = exp(1.0 - 3) + 1 + exp(2.0 - 3) + 1 + exp(-1.0 - 3);
+    CHECK_NEAR(d.logp, -log(z), 1e-6);
+}
+
+TEST(minimum_length_forbids_eos) {
+    tg_gen_settings s = defaults();
+    s.eos_id = 1;
+    s.min_length = 3;
+    const float logits[3] = {1, 9, 2};
+    const int32_t history[4] = {0, 0, 0, 0};
+    CHECK_EQ(sample(&s, logits, 3, history, 3, 2, 0).token, 2);
+    CHECK_EQ(sample(&s, logits, 3, history, 4, 3, 0).token, 1);
+    s.lengths_count_prompt = true; /* one prompt token, two new ones: length 3 is reached */
+    CHECK_EQ(sample(&s, logits, 3, history, 3, 2, 0).token, 1);
+}
+
+TEST(repetition_penalty_counts_a_token_once) {
+    tg_gen_settings s = defaults();
+    s.repetition_penalty = 2;
+    s.do_sample = true;
+    s.top_k = 0;
+    const float logits[3] = {2, -1, 0};
+    const int32_t history[4] = {0, 0, 1, 0};
+    /* 2 -> 1, -1 -> -2, 0 stays */
+    double z = exp(1.0) + exp(-2.0) + 1;
+    tg_draw d = sample(&s, logits, 3, history, 4, 3, 0);
+    CHECK_EQ(d.token, 0);
+    CHECK_NEAR(d.sample_logp, 1 - log(z), 1e-6);
+    CHECK_NEAR(d.logp, 2 - log(exp(2.0) + exp(-1.0) + 1), 1e-6);
+}
+
+TEST(no_ngram_occurs_twice) {
+    tg_gen_settings s = defaults();
+    s.no_repeat_ngram_size = 2;
+    const float logits[4] = {0, 1, 2, 9};
+    CHECK_EQ(sample(&s, logits, 4, (int32_t[]){1, 3, 2, 1}, 4, 3, 0).token, 2); /* "1 3" is there */
+    CHECK_EQ(sample(&s, logits, 4, (int32_t[]){1, 2, 3, 0}, 4, 3, 0).token, 3);
+    s.no_repeat_ngram_size = 5;
+    CHECK_EQ(sample(&s, logits, 4, (int32_t[]){1, 3}, 2, 1, 0).token, 3);
+}
+
+/* Draws at evenly spread u visit each kept token in proportion to its probability, and no other. */
+static void check_distribution(const tg_gen_settings *s, const float *logits, int V,
+                               const double *p) {
+    enum { N = 20000 };
+    int count[64] = {0};
+    for (int i = 0; i < N; i++) {
+        tg_draw d = sample(s, logits, V, (int32_t[]){0}, 1, 0, (i + 0.5) / N);
+        count[d.token]++;
+        CHECK_NEAR(d.sample_logp, log(p[d.token]), 1e-5);
+    }
+    for (int i = 0; i < V; i++) CHECK_NEAR(count[i] / (double)N, p[i], 2.0 / N);
+}
+
+TEST(draws_follow_the_warped_distribution) {
+    tg_gen_settings s = defaults();
+    s.do_sample = true;
+    s.top_k = 0;
+    const float logits[5] = {0.5f, 2, -1, 1, 0};
+    double p[5], z = 0;
+    for (int i = 0; i < 5; i++) z += exp((double)logits[i]);
+    for (int i = 0; i < 5; i++) p[i] = exp((double)logits[i]) / z;
+    check_distribution(&s, logits, 5, p);
+
+    s.temperature = 0.5;
+    z = 0;
+    for (int i = 0; i < 5; i++) z += exp(2 * (double)logits[i]);
+    for (int i = 0; i < 5; i++) p[i] = exp(2 * (double)logits[i]) / z;
+    check_distribution(&s, logits, 5, p);
+
+    s.temperature = 1;
+    s.top_k = 2;
+    z = exp(2.0) + exp(1.0);
+    const double two[5] = {0, exp(2.0) / z, 0, exp(1.0) / z, 0};
+    check_distribution(&s, logits, 5, two);
+
+    s.top_k = 0;
+    s.top_p = 0.7; /* 0.576 < 0.7: the second token is still taken, the third is not */
+    check_distribution(&s, logits, 5, two);
+    s.top_p = 0.1;
+    const double one[5] = {0, 1, 0, 0, 0};
+    check_distribution(&s, logits, 5, one);
+}
+
+TEST(top_k_matches_a_sort) {
+    tg_gen_settings s = defaults();
+    s.do_sample = true;
+    for (int round = 0; round < 300; round++) {
+        tg_rng r = tg_rng_at(7, TG_RNG_TEST, (uint64_t)round, 0);
+        float logits[40];
+        for (int i = 0; i < 40; i++) logits[i] = (float)(int)tg_rng_below(&r, 25); /* many ties */
+        s.top_k = 1 + (int64_t)tg_rng_below(&r, 40);
+        tg_draw d = sample(&s, logits, 40, (int32_t[]){0}, 1, 0, tg_rng_uniform(&r));
+        int larger = 0;
+        for (int i = 0; i < 40; i++) larger += logits[i] > logits[d.token];
+        CHECK(larger < s.top_k);
+    }
+}
+
+TEST(broken_logits_are_an_error) {
+    tg_gen_settings s = defaults();
+    float scratch[8], nan_logits[3] = {1, NAN, 2}, none[2] = {-INFINITY, -INFINITY};
+    tg_draw d;
+    tg_error err;
+    CHECK_EQ(tg_sample(&s, nan_logits, 3, (int32_t[]){0}, 1, 0, 0, scratch, &d, &err), TG_DATA);
+    CHECK_EQ(tg_sample(&s, none, 2, (int32_t[]){0}, 1, 0, 0, scratch, &d, &err), TG_DATA);
+    float only_eos[1] = {3};
+    s.eos_id = 0;
+    s.min_length = 2;
+    CHECK_EQ(tg_sample(&s, only_eos, 1, (int32_t[]){0}, 1, 0, 0, scratch, &d, &err), TG_DATA);
+}
+
+TEST_MAIN
