@@ -1,0 +1,76 @@
+/* The table of policies. Adding one is one row here and its network in learner/policy. */
+#include "learner/train/policy_id.h"
+
+#include "common/base/check.h"
+#include "common/base/str.h"
+
+#include <string.h>
+
+#define S tg_policy_args
+#define COMMON_OPTIONS                                                                             \
+    TG_OPT_STR_REQUIRED(S, model_name, "Folder or name of the pretrained language model."),        \
+        TG_OPT_BOOL(S, apply_model_parallel, "true",                                               \
+                    "Spread the layers over several GPUs; no effect on one device."),              \
+        TG_OPT_STR_ONE_OF(S, prompt_truncation_side, "left", "left|right",                         \
+                          "Which end of a long prompt is cut for evaluation."),                    \
+        TG_OPT_NODE(S, generation_kwargs, "How rollouts choose tokens (names of transformers)."),  \
+        TG_OPT_NODE(S, optimizer_kwargs, "betas, eps and weight_decay of the optimizer."),         \
+        TG_OPT_FLOAT(S, weight_decay, "1e-6", 0, 1e3,                                              \
+                     "Decay of every parameter that is not a bias."),                              \
+        TG_OPT_STR(S, optimizer_class, "AdamW", "The optimizer."),                                 \
+        TG_OPT_ROW(S, state_dict, TG_T_NODE, TG_OPT_NULLABLE | TG_OPT_IGNORED, NULL, 0, 0, NULL,   \
+                   "Filled in by RL4LMs on a warm start; a resumed run reads its checkpoint."),    \
+        TG_OPT_STR_ONE_OF(S, critic, "separate", "separate|shared",                                \
+                          "The critic is a network of its own, or a head on the policy's trunk.")
+
+static const tg_opt plain_options[] = {COMMON_OPTIONS, TG_OPT_END};
+static const tg_opt maskable_options[] = {
+    COMMON_OPTIONS,
+    TG_OPT_NODE(S, top_mask, "A share of probability (float) or a number of tokens (int) to keep."),
+    TG_OPT_STR_ONE_OF(S, mask_type, "learned_top_k", "learned_top_k|learned_top_p|topk",
+                      "How the mask is made."),
+    TG_OPT_INT(S, target_update_iterations, "1000", 1, 1e9, "Rollouts between mask updates."),
+    TG_OPT_INT(S, min_tokens_to_keep, "100", 1, 1e9, "A mask allows at least this many tokens."),
+    TG_OPT_END};
+#undef S
+
+static const tg_policy_id causal = {
+    "causal_lm_actor_critic_policy",
+    "decoder-only language model with a value network or head and a frozen reference", true,
+    plain_options};
+static const tg_policy_id seq2seq = {
+    "seq2seq_lm_actor_critic_policy",
+    "encoder-decoder language model with a value network and a frozen reference", false,
+    plain_options};
+static const tg_policy_id maskable_causal = {
+    "maskable_causal_lm_actor_critic_policy",
+    "decoder-only language model whose actions a learned mask restricts", false, maskable_options};
+static const tg_policy_id maskable_seq2seq = {
+    "maskable_seq2seq_lm_actor_critic_policy",
+    "encoder-decoder language model whose actions a learned mask restricts", false,
+    maskable_options};
+
+const tg_policy_id *const *tg_policy_id_list(void) {
+    static const tg_policy_id *const all[] = {&causal, &seq2seq, &maskable_causal,
+                                              &maskable_seq2seq, NULL};
+    return all;
+}
+
+tg_status tg_policy_id_find(const tg_node *node, const char *path, const tg_policy_id **out,
+                            tg_error *err) {
+    const tg_policy_id *const *all = tg_policy_id_list();
+    const char *names[16];
+    size_t n = 0;
+    for (; all[n]; n++) {
+        TG_ASSERT(n < TG_COUNT_OF(names));
+        names[n] = all[n]->name;
+        if (!strcmp(node->text, names[n])) {
+            *out = all[n];
+            return TG_OK;
+        }
+    }
+    const char *near = tg_nearest(node->text, names, n);
+    return tg_node_fail(node, path, err,
+                        "no policy is called '%s'; %s%s (see: textgen list policies)", node->text,
+                        near ? "did you mean " : "expected one like ", near ? near : names[0]);
+}
