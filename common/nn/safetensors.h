@@ -1,7 +1,8 @@
 /* safetensors files: read by mapping, written atomically.
  *
- * Reading validates everything before use: header size, JSON, dtypes, shapes, offsets inside the file, no overlap, no gap.
- * A bad file is TG_DATA naming file, tensor and what is wrong; nothing is allocated beyond the header. */
+ * Reading validates everything before use: header size, JSON, dtypes, shapes, offsets inside the
+ * file, no overlap, no gap, no name twice. A bad file is TG_DATA naming file, tensor and what is
+ * wrong; nothing is allocated beyond the header. */
 #ifndef TG_NN_SAFETENSORS_H
 #define TG_NN_SAFETENSORS_H
 
@@ -11,40 +12,72 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum tg_dtype { TG_F32, TG_F16, TG_BF16, TG_F64, TG_I32, TG_I64, TG_U8, TG_I8, TG_BOOL8 } tg_dtype;
+typedef enum tg_dtype {
+    TG_F32,
+    TG_F16,
+    TG_BF16,
+    TG_F64,
+    TG_I32,
+    TG_I64,
+    TG_U8,
+    TG_I8,
+    TG_BOOL8
+} tg_dtype;
+
+const char *tg_dtype_name(tg_dtype dtype); /* as in the file: "BF16" */
+size_t tg_dtype_bytes(tg_dtype dtype);
+
+enum { TG_ST_MAX_DIMS = 8 };
 
 typedef struct tg_st_tensor {
     char *name;
     tg_dtype dtype;
     int ndim;
-    int64_t shape[8];
+    int64_t shape[TG_ST_MAX_DIMS];
     size_t count;              /* elements */
-    const unsigned char *data; /* inside the map */
+    const unsigned char *data; /* inside the map; aligned to nothing */
     size_t bytes;
 } tg_st_tensor;
 
 typedef struct tg_safetensors {
     tg_filemap map;
-    tg_st_tensor *tensors;
+    tg_st_tensor *tensors; /* in the order of their data */
     size_t n;
 } tg_safetensors;
 
 tg_status tg_safetensors_open(tg_safetensors *st, const char *path, tg_error *err) TG_MUST_CHECK;
+/* The same on bytes in memory, which are borrowed until close; `name` stands for the file in
+ * messages. */
+tg_status tg_safetensors_open_memory(tg_safetensors *st, const char *name, const void *bytes,
+                                     size_t len, tg_error *err) TG_MUST_CHECK;
 void tg_safetensors_close(tg_safetensors *st);
-const tg_st_tensor *tg_safetensors_find(const tg_safetensors *st, const char *name); /* NULL: none */
+const tg_st_tensor *tg_safetensors_find(const tg_safetensors *st,
+                                        const char *name); /* NULL: none */
 /* Converts f32, f16, bf16 or f64 to f32; out has t->count floats. */
 tg_status tg_st_to_f32(const tg_st_tensor *t, float *out, tg_error *err) TG_MUST_CHECK;
+/* Elements begin .. begin + count - 1 of it. */
+tg_status tg_st_to_f32_part(const tg_st_tensor *t, size_t begin, size_t count, float *out,
+                            tg_error *err) TG_MUST_CHECK;
 
 /* Writing: tensors in the given order, f32 or i64; the file appears complete or not at all. */
 typedef struct tg_st_write {
     const char *name;
     tg_dtype dtype;
     int ndim;
-    int64_t shape[8];
-    const void *data;
+    int64_t shape[TG_ST_MAX_DIMS];
+    const void *data; /* NULL: asked of the source, piece by piece */
 } tg_st_write;
+
+/* Fills out with `bytes` bytes of tensor `index` from byte `begin` on. */
+typedef tg_status tg_st_source(void *arg, size_t index, size_t begin, void *out, size_t bytes,
+                               tg_error *err);
+
 /* metadata: JSON object text for "__metadata__" or NULL. */
 tg_status tg_safetensors_write(const char *path, const tg_st_write *tensors, size_t n,
                                const char *metadata, tg_error *err) TG_MUST_CHECK;
+/* As above, for tensors that are not in host memory. */
+tg_status tg_safetensors_write_from(const char *path, const tg_st_write *tensors, size_t n,
+                                    const char *metadata, tg_st_source *source, void *arg,
+                                    tg_error *err) TG_MUST_CHECK;
 
 #endif
