@@ -3,8 +3,8 @@
  *     tg_model *m;
  *     tg_model_open(&m, be, "models/tiny", TG_MODEL_TRAINABLE, err);   // a Hugging Face folder
  *     ... tg_pass (pass.h) for training and scoring, tg_decoder (decoder.h) for generation ...
- *     tg_model_save(m, "out", err);                                    // a folder that transformers opens
- *     tg_model_destroy(&m);
+ *     tg_model_save(m, "out", err);                                    // a folder that
+ * transformers opens tg_model_destroy(&m);
  *
  * The backend is borrowed and must outlive the model. */
 #ifndef TG_NN_MODEL_H
@@ -23,18 +23,28 @@ typedef struct tg_model {
     tg_arch arch;
     tg_params params;
     float *data; /* (params.total) on the device */
-    float *grad; /* same layout; NULL when not trainable. Passes accumulate into it; adamw clears it */
+    float *
+        grad; /* same layout; NULL when not trainable. Passes accumulate into it; adamw clears it */
     char *folder; /* where it came from, or NULL */
+    /* private: config.json and generation_config.json as they were in the folder, kept for save;
+     * NULL: none */
+    char *config_text, *generation_text;
 } tg_model;
 
 enum {
     TG_MODEL_TRAINABLE = 1,
-    TG_MODEL_VALUE_HEAD = 2, /* adds value_head.weight, initialised from `seed` unless the folder has it */
+    TG_MODEL_VALUE_HEAD =
+        2, /* adds value_head.weight, initialised from `seed` unless the folder has it */
 };
+
+/* Weights: model.safetensors, or the shards of model.safetensors.index.json; the value head:
+ * value_head.safetensors. A tensor that is missing, unknown or of another shape is TG_DATA naming
+ * it, what was expected and what was found. */
 
 tg_status tg_model_open(tg_model **out, tg_backend *be, const char *folder, unsigned flags,
                         uint64_t seed, tg_error *err) TG_MUST_CHECK;
-/* A fresh model: GPT-2's initialisation (normal 0.02, residual projections scaled by 1/sqrt(2 n_layers)). */
+/* A fresh model: GPT-2's initialisation (normal 0.02, residual projections scaled by 1/sqrt(2
+ * n_layers)). arch->value_head is replaced by the flag. */
 tg_status tg_model_create(tg_model **out, tg_backend *be, const tg_arch *arch, unsigned flags,
                           uint64_t seed, tg_error *err) TG_MUST_CHECK;
 /* Same architecture and weights (minus what flags leave out), own storage. */
@@ -42,16 +52,23 @@ tg_status tg_model_clone(tg_model **out, const tg_model *from, unsigned flags, u
                          tg_error *err) TG_MUST_CHECK;
 void tg_model_destroy(tg_model **m);
 
-/* The architecture of a folder, from its config.json alone: for checks and memory plans. */
-tg_status tg_arch_load(tg_arch *arch, const char *folder, tg_error *err) TG_MUST_CHECK;
+/* Bytes of device memory that a model takes: parameters, and gradients with TG_MODEL_TRAINABLE; for
+ * the memory plan. 0: arch is not valid. */
+size_t tg_model_bytes(const tg_arch *arch, unsigned flags);
 
-/* config.json, generation_config.json, model.safetensors (without the value head). The tokenizer is saved by its owner.
- * Atomic: written to folder + ".tmp" and renamed. */
+/* config.json, generation_config.json, model.safetensors (without the value head, which goes to
+ * value_head.safetensors). The tokenizer is saved by its owner. A new folder is written to folder +
+ * ".tmp" and renamed; in a folder that exists each file is replaced atomically and other files
+ * stay. */
 tg_status tg_model_save(const tg_model *m, const char *folder, tg_error *err) TG_MUST_CHECK;
 
-/* One tensor to or from host memory, `count` floats; TG_DATA when the name is unknown or the count differs. */
-tg_status tg_model_get(const tg_model *m, const char *name, float *out, size_t count, tg_error *err) TG_MUST_CHECK;
-tg_status tg_model_get_grad(const tg_model *m, const char *name, float *out, size_t count, tg_error *err) TG_MUST_CHECK;
-tg_status tg_model_set(tg_model *m, const char *name, const float *values, size_t count, tg_error *err) TG_MUST_CHECK;
+/* One tensor to or from host memory, `count` floats; TG_DATA when the name is unknown or the count
+ * differs. */
+tg_status tg_model_get(const tg_model *m, const char *name, float *out, size_t count,
+                       tg_error *err) TG_MUST_CHECK;
+tg_status tg_model_get_grad(const tg_model *m, const char *name, float *out, size_t count,
+                            tg_error *err) TG_MUST_CHECK;
+tg_status tg_model_set(tg_model *m, const char *name, const float *values, size_t count,
+                       tg_error *err) TG_MUST_CHECK;
 
 #endif

@@ -1,7 +1,8 @@
 /* The parameter table: one list gives names, shapes, offsets, checkpoints and tests.
  *
- * Parameters, gradients and each optimizer moment are one block of `total` floats with the same layout, so an element has
- * the same offset in all of them. Entries are aligned to 16 floats; the gaps stay zero. */
+ * Parameters, gradients and each optimizer moment are one block of `total` floats with the same
+ * layout, so an element has the same offset in all of them. Entries are aligned to 16 floats; the
+ * gaps stay zero. */
 #ifndef TG_NN_PARAMS_H
 #define TG_NN_PARAMS_H
 
@@ -13,12 +14,46 @@
 
 enum { TG_PARAM_NAME_MAX = 96 };
 
+/* What a tensor is to the computation, whatever its family calls it. */
+typedef enum tg_role {
+    TG_ROLE_TOKEN_EMBED,
+    TG_ROLE_POS_EMBED,
+    TG_ROLE_NORM1_W, /* before attention */
+    TG_ROLE_NORM1_B,
+    TG_ROLE_QKV_W, /* queries, keys and values side by side */
+    TG_ROLE_QKV_B,
+    TG_ROLE_ATTN_OUT_W,
+    TG_ROLE_ATTN_OUT_B,
+    TG_ROLE_NORM2_W, /* before the MLP */
+    TG_ROLE_NORM2_B,
+    TG_ROLE_UP_W,
+    TG_ROLE_UP_B,
+    TG_ROLE_DOWN_W,
+    TG_ROLE_DOWN_B,
+    TG_ROLE_FINAL_W, /* norm after the last layer */
+    TG_ROLE_FINAL_B,
+    TG_ROLE_HEAD_W, /* absent when tied */
+    TG_ROLE_VALUE_W,
+    TG_N_ROLES
+} tg_role;
+
+typedef enum tg_init {
+    TG_INIT_ZERO,
+    TG_INIT_ONE,
+    TG_INIT_NORMAL,   /* standard deviation 0.02 */
+    TG_INIT_RESIDUAL, /* 0.02 / sqrt(2 n_layers) */
+    TG_INIT_LINEAR,   /* uniform within 1/sqrt(columns) */
+} tg_init;
+
 typedef struct tg_param {
     char name[TG_PARAM_NAME_MAX]; /* Hugging Face name: "transformer.h.0.ln_1.weight" */
     int ndim;
     int shape[4];
     size_t count;  /* product of the shape */
     size_t offset; /* in floats */
+    tg_role role;
+    int layer; /* -1: belongs to no layer */
+    tg_init init;
 } tg_param;
 
 typedef struct tg_params {
@@ -30,6 +65,7 @@ typedef struct tg_params {
 /* Built by the family from the architecture. */
 tg_status tg_params_init(tg_params *p, const tg_arch *arch, tg_error *err) TG_MUST_CHECK;
 void tg_params_fini(tg_params *p);
-const tg_param *tg_params_find(const tg_params *p, const char *name); /* NULL: none */
+const tg_param *tg_params_find(const tg_params *p, const char *name);        /* NULL: none */
+const tg_param *tg_params_role(const tg_params *p, tg_role role, int layer); /* NULL: none */
 
 #endif

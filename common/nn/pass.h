@@ -1,12 +1,13 @@
 /* A whole-sequence pass over a packed batch: what the algorithms see of a model.
  *
  *     tg_pass *p;
- *     tg_pass_create(&p, model, caps, true, err);                       // buffers for up to caps, allocated once
- *     tg_pass_forward(p, &batch, (tg_pass_out){logp, entropy, value}, err);
+ *     tg_pass_create(&p, model, caps, true, err);                       // buffers for up to caps,
+ * allocated once tg_pass_forward(p, &batch, (tg_pass_out){logp, entropy, value}, err);
  *     tg_pass_backward(p, dlogp, dentropy, dvalue, err);                // += model->grad
  *
- * Sequences lie end to end; no padding is computed. An action is a token together with the row that predicts it; only those rows
- * go through the heads. The value of an action is taken at the same row (the state before the token). */
+ * Sequences lie end to end; no padding is computed. An action is a token together with the row that
+ * predicts it; only those rows go through the heads. The value of an action is taken at the same
+ * row (the state before the token). */
 #ifndef TG_NN_PASS_H
 #define TG_NN_PASS_H
 
@@ -18,7 +19,8 @@
 typedef struct tg_batch {
     int n_tokens, n_seqs, n_actions;
     const int32_t *tokens;    /* (n_tokens) */
-    const int32_t *offsets;   /* (n_seqs + 1), offsets[0] = 0, offsets[n_seqs] = n_tokens; positions restart at each */
+    const int32_t *offsets;   /* (n_seqs + 1), offsets[0] = 0, offsets[n_seqs] = n_tokens; positions
+                                 restart at each */
     const int32_t *act_row;   /* (n_actions) row of the state; the action follows it */
     const int32_t *act_token; /* (n_actions) */
 } tg_batch;
@@ -35,18 +37,23 @@ typedef struct tg_pass_out {
 typedef struct tg_pass tg_pass;
 
 /* train false: no activations are kept, backward is not possible. The model is borrowed. */
-tg_status tg_pass_create(tg_pass **out, tg_model *m, tg_pass_caps caps, bool train, tg_error *err) TG_MUST_CHECK;
+tg_status tg_pass_create(tg_pass **out, tg_model *m, tg_pass_caps caps, bool train,
+                         tg_error *err) TG_MUST_CHECK;
 void tg_pass_destroy(tg_pass **p);
 /* Bytes tg_pass_create would allocate: for the memory plan. */
 size_t tg_pass_bytes(const tg_arch *arch, tg_pass_caps caps, bool train);
 
-/* TG_DATA: more than caps, a token outside the vocabulary, a sequence longer than the positions, bad offsets or rows. */
-tg_status tg_pass_forward(tg_pass *p, const tg_batch *batch, tg_pass_out out, tg_error *err) TG_MUST_CHECK;
-/* After a forward of a train pass. Host arrays (n_actions); NULL: zero. dlogp or dentropy need the LM head outputs, dvalue the value
- * output, to have been computed by the forward. */
-tg_status tg_pass_backward(tg_pass *p, const float *dlogp, const float *dentropy, const float *dvalue,
-                           tg_error *err) TG_MUST_CHECK;
-/* Full logits of the last forward at given rows, host (n, V): for tests, `textgen logprob` checks and beam search. */
-tg_status tg_pass_logits(tg_pass *p, const int32_t *rows, int n, float *logits, tg_error *err) TG_MUST_CHECK;
+/* TG_DATA: more than caps, a token outside the vocabulary, a sequence longer than the positions,
+ * bad offsets or rows. */
+tg_status tg_pass_forward(tg_pass *p, const tg_batch *batch, tg_pass_out out,
+                          tg_error *err) TG_MUST_CHECK;
+/* After a forward of a train pass. Host arrays (n_actions); NULL: zero. dlogp or dentropy need the
+ * LM head outputs, dvalue the value output, to have been computed by the forward. */
+tg_status tg_pass_backward(tg_pass *p, const float *dlogp, const float *dentropy,
+                           const float *dvalue, tg_error *err) TG_MUST_CHECK;
+/* Full logits of the last forward at given rows, host (n, V): for tests, `textgen logprob` checks
+ * and beam search. */
+tg_status tg_pass_logits(tg_pass *p, const int32_t *rows, int n, float *logits,
+                         tg_error *err) TG_MUST_CHECK;
 
 #endif

@@ -1,0 +1,59 @@
+/* Reading an architecture from a folder, and refusing numbers that do not make a model. */
+#include "common/nn/arch.h"
+
+#include "common/base/check.h"
+#include "common/nn/family/family.h"
+
+#include <stdio.h>
+#include <string.h>
+
+tg_status tg_arch_load(tg_arch *arch, const char *folder, tg_error *err) {
+    *arch = (tg_arch){0};
+    tg_config_json config;
+    tg_status st = tg_config_json_open(&config, folder, "config.json", err);
+    if (st != TG_OK) return st;
+    const char *type = NULL;
+    st = tg_config_json_str(&config, "model_type", NULL, &type, err);
+    const tg_family *family = type ? tg_family_find(type) : NULL;
+    tg_error why = {0};
+    if (st == TG_OK && !type) {
+        st = tg_fail(err, TG_DATA, "%s: model_type: missing (for example \"gpt2\")", config.path);
+    } else if (st == TG_OK && !family) {
+        st = tg_family_unknown(type, &why);
+        tg_fail(err, st, "%s: %s", config.path, why.msg);
+    }
+    if (st == TG_OK) {
+        snprintf(arch->family, sizeof arch->family, "%s", family->name);
+        st = family->read(arch, &config, err);
+    }
+    tg_config_json_close(&config);
+    return st;
+}
+
+tg_status tg_arch_check(const tg_arch *a, tg_error *err) {
+    if (!memchr(a->family, '\0', sizeof a->family) || !tg_family_find(a->family))
+        return tg_family_unknown(a->family, err);
+    const struct {
+        const char *name;
+        int value, max;
+    } sizes[] = {
+        {"n_layers", a->n_layers, 1024},        {"n_heads", a->n_heads, 1024},
+        {"n_kv_heads", a->n_kv_heads, 1024},    {"head_dim", a->head_dim, 1 << 16},
+        {"width", a->width, 1 << 16},           {"mlp_width", a->mlp_width, 1 << 18},
+        {"vocab_size", a->vocab_size, 1 << 24}, {"max_positions", a->max_positions, 1 << 24},
+    };
+    for (size_t i = 0; i < TG_COUNT_OF(sizes); i++)
+        if (sizes[i].value < 1 || sizes[i].value > sizes[i].max)
+            return tg_fail(err, TG_DATA, "model: %s: expected 1 to %d, found %d", sizes[i].name,
+                           sizes[i].max, sizes[i].value);
+    if (a->n_heads % a->n_kv_heads)
+        return tg_fail(err, TG_DATA, "model: n_heads %d is not a multiple of n_kv_heads %d",
+                       a->n_heads, a->n_kv_heads);
+    if ((int64_t)a->n_heads * a->head_dim > 1 << 16)
+        return tg_fail(err, TG_DATA, "model: n_heads %d times head_dim %d is too large", a->n_heads,
+                       a->head_dim);
+    if (!(a->norm_eps >= 0 && a->norm_eps <= 1))
+        return tg_fail(err, TG_DATA, "model: norm_eps: expected 0 to 1, found %g",
+                       (double)a->norm_eps);
+    return TG_OK;
+}

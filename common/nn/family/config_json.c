@@ -1,0 +1,105 @@
+/* Reading config.json with messages a user can act on. */
+#include "common/nn/family/config_json.h"
+
+#include "common/base/alloc.h"
+#include "common/base/buf.h"
+#include "common/base/file.h"
+
+#include <string.h>
+
+enum { MAX_BYTES = 4 * 1024 * 1024 };
+
+tg_status tg_config_json_open(tg_config_json *c, const char *folder, const char *file,
+                              tg_error *err) {
+    *c = (tg_config_json){.path = tg_path_join(folder, file)};
+    if (!c->path) return tg_fail_nomem(err, strlen(folder));
+    tg_buf text = {0};
+    tg_status st = tg_file_read(c->path, MAX_BYTES, &text, err);
+    if (st == TG_OK) {
+        json_error_t where;
+        c->root = json_loadb(text.data ? text.data : "", text.len, JSON_REJECT_DUPLICATES, &where);
+        if (!c->root)
+            st = tg_fail(err, TG_DATA, "%s:%d: bad JSON: %s", c->path, where.line, where.text);
+        else if (!json_is_object(c->root))
+            st = tg_fail(err, TG_DATA, "%s: expected a JSON object", c->path);
+    }
+    tg_buf_fini(&text);
+    if (st != TG_OK) tg_config_json_close(c);
+    return st;
+}
+
+void tg_config_json_close(tg_config_json *c) {
+    json_decref(c->root);
+    tg_free(c->path);
+    *c = (tg_config_json){0};
+}
+
+static tg_status wrong(const tg_config_json *c, const char *key, const json_t *found,
+                       const char *expected, tg_error *err) {
+    char *text = json_dumps(found, JSON_ENCODE_ANY | JSON_COMPACT);
+    tg_status st = tg_fail(err, TG_DATA, "%s: %s: expected %s, found %.60s", c->path, key, expected,
+                           text ? text : "something else");
+    free(text);
+    return st;
+}
+
+/* NULL when absent or null. */
+static const json_t *value_of(const tg_config_json *c, const char *key, const char *alias) {
+    const json_t *v = json_object_get(c->root, key);
+    if (!v && alias) v = json_object_get(c->root, alias);
+    return json_is_null(v) ? NULL : v;
+}
+
+tg_status tg_config_json_int(const tg_config_json *c, const char *key, const char *alias,
+                             int64_t min, int64_t max, int64_t def, int *out, tg_error *err) {
+    const json_t *v = value_of(c, key, alias);
+    int64_t n = v ? json_integer_value(v) : def;
+    if ((v && !json_is_integer(v)) || n < min || n > max) {
+        char expected[80];
+        snprintf(expected, sizeof expected, "an integer from %lld to %lld", (long long)min,
+                 (long long)max);
+        return wrong(c, key, v, expected, err);
+    }
+    *out = (int)n;
+    return TG_OK;
+}
+
+tg_status tg_config_json_float(const tg_config_json *c, const char *key, double min, double max,
+                               double def, float *out, tg_error *err) {
+    const json_t *v = value_of(c, key, NULL);
+    double x = v ? json_number_value(v) : def;
+    if ((v && !json_is_number(v)) || !(x >= min && x <= max)) {
+        char expected[80];
+        snprintf(expected, sizeof expected, "a number from %g to %g", min, max);
+        return wrong(c, key, v, expected, err);
+    }
+    *out = (float)x;
+    return TG_OK;
+}
+
+tg_status tg_config_json_bool(const tg_config_json *c, const char *key, bool def, bool *out,
+                              tg_error *err) {
+    const json_t *v = value_of(c, key, NULL);
+    if (v && !json_is_boolean(v)) return wrong(c, key, v, "true or false", err);
+    *out = v ? json_is_true(v) : def;
+    return TG_OK;
+}
+
+tg_status tg_config_json_str(const tg_config_json *c, const char *key, const char *def,
+                             const char **out, tg_error *err) {
+    const json_t *v = value_of(c, key, NULL);
+    if (v && !json_is_string(v)) return wrong(c, key, v, "text", err);
+    *out = v ? json_string_value(v) : def;
+    return TG_OK;
+}
+
+tg_status tg_config_json_token(const tg_config_json *c, const char *key, int64_t def,
+                               int vocab_size, int32_t *out, tg_error *err) {
+    const json_t *v = json_object_get(c->root, key);
+    if (json_is_array(v) && json_array_size(v)) v = json_array_get(v, 0);
+    if (v && !json_is_null(v) && !json_is_integer(v))
+        return wrong(c, key, v, "a token id, a list of them, or null", err);
+    int64_t id = !v ? def : json_is_null(v) ? -1 : json_integer_value(v);
+    *out = id >= 0 && id < vocab_size ? (int32_t)id : -1;
+    return TG_OK;
+}

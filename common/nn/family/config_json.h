@@ -1,0 +1,38 @@
+/* A JSON settings file of a model folder (config.json), and typed readings of its keys. */
+#ifndef TG_NN_CONFIG_JSON_H
+#define TG_NN_CONFIG_JSON_H
+
+#include "common/base/status.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct tg_config_json {
+    char *path;
+    json_t *root; /* an object */
+} tg_config_json;
+
+/* TG_NOINPUT: not there; TG_DATA: not a JSON object. */
+tg_status tg_config_json_open(tg_config_json *c, const char *folder, const char *file,
+                              tg_error *err) TG_MUST_CHECK;
+void tg_config_json_close(tg_config_json *c);
+
+/* Absent or null: the default. Wrong type or out of bounds: TG_DATA naming file, key, expected and
+ * found. `alias` (or NULL) is another name of the key. */
+tg_status tg_config_json_int(const tg_config_json *c, const char *key, const char *alias,
+                             int64_t min, int64_t max, int64_t def, int *out,
+                             tg_error *err) TG_MUST_CHECK;
+tg_status tg_config_json_float(const tg_config_json *c, const char *key, double min, double max,
+                               double def, float *out, tg_error *err) TG_MUST_CHECK;
+tg_status tg_config_json_bool(const tg_config_json *c, const char *key, bool def, bool *out,
+                              tg_error *err) TG_MUST_CHECK;
+/* Borrowed from c. */
+tg_status tg_config_json_str(const tg_config_json *c, const char *key, const char *def,
+                             const char **out, tg_error *err) TG_MUST_CHECK;
+/* A token id: a number, null, or a list of which the first counts; -1 when none or not below
+ * vocab_size. */
+tg_status tg_config_json_token(const tg_config_json *c, const char *key, int64_t def,
+                               int vocab_size, int32_t *out, tg_error *err) TG_MUST_CHECK;
+
+#endif

@@ -1,0 +1,58 @@
+/* A model family: how its config.json reads and what its tensors are called. The computation is the
+ * trunk's (trunk.h), driven by tg_arch and the roles; a family has no code of its own for it.
+ * Adding one: a file here and a line in family.c. */
+#ifndef TG_NN_FAMILY_H
+#define TG_NN_FAMILY_H
+
+#include "common/nn/arch.h"
+#include "common/nn/family/config_json.h"
+#include "common/nn/params.h"
+
+/* A length of a shape, as a function of the architecture. */
+typedef enum tg_dim {
+    TG_DIM_NONE,
+    TG_DIM_VOCAB,
+    TG_DIM_POSITIONS,
+    TG_DIM_WIDTH,
+    TG_DIM_QKV,  /* (n_heads + 2 n_kv_heads) head_dim */
+    TG_DIM_ATTN, /* n_heads head_dim */
+    TG_DIM_MLP,
+} tg_dim;
+
+typedef struct tg_family_tensor {
+    const char
+        *name; /* with %d: one per layer; such rows that follow each other are repeated together */
+    tg_role role;
+    tg_init init;
+    tg_dim dims[4];
+} tg_family_tensor;
+
+typedef struct tg_family {
+    const char *name; /* model_type */
+    const char *summary;
+    const char *prefix;              /* files may leave it off every name */
+    const tg_family_tensor *tensors; /* ends with a NULL name */
+    const char *const *
+        ignored; /* names (without prefix, %d any layer) of buffers in old files; NULL-terminated */
+    tg_status (*read)(tg_arch *arch, const tg_config_json *config, tg_error *err);
+    /* Sets the family's keys in the object; keys of other meaning are left as they are. False: out
+     * of memory. */
+    bool (*write)(const tg_arch *arch, json_t *object);
+} tg_family;
+
+/* All families in this build, NULL-terminated. */
+const tg_family *const *tg_family_list(void);
+const tg_family *tg_family_find(const char *name); /* NULL: none */
+/* TG_UNSUPPORTED naming the families there are. */
+tg_status tg_family_unknown(const char *name, tg_error *err);
+
+/* What a name found in a weight file stands for. */
+enum { TG_MATCH_UNKNOWN = -1, TG_MATCH_IGNORED = -2 };
+/* Index into params, or one of the above. With a tied head, lm_head.weight is the token embedding.
+ */
+int tg_family_match(const tg_family *f, const tg_arch *arch, const tg_params *params,
+                    const char *name);
+
+extern const tg_family tg_family_gpt2;
+
+#endif

@@ -1,0 +1,236 @@
+/* Making, opening and copying models. A model's floats are one device block (two when trainable)
+ * laid out by its table; the gaps between tensors are zero from the start, so that whole-block
+ * operations (norms, optimizer) may run over them. */
+#include "common/nn/model.h"
+
+#include "common/base/alloc.h"
+#include "common/base/buf.h"
+#include "common/base/check.h"
+#include "common/base/file.h"
+#include "common/base/hash.h"
+#include "common/base/rng.h"
+#include "common/nn/weights.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { INIT_PIECE = 1 << 16 }; /* floats per random stream */
+
+void tg_model_destroy(tg_model **m) {
+    if (!*m) return;
+    tg_backend_free((*m)->be, (*m)->data);
+    tg_backend_free((*m)->be, (*m)->grad);
+    tg_params_fini(&(*m)->params);
+    tg_free((*m)->folder);
+    tg_free((*m)->config_text);
+    tg_free((*m)->generation_text);
+    tg_free(*m);
+    *m = NULL;
+}
+
+size_t tg_model_bytes(const tg_arch *arch, unsigned flags) {
+    tg_arch a = *arch;
+    a.value_head = flags & TG_MODEL_VALUE_HEAD;
+    tg_params p;
+    if (tg_params_init(&p, &a, NULL) != TG_OK) return 0;
+    size_t bytes = p.total * sizeof(float) * (flags & TG_MODEL_TRAINABLE ? 2 : 1);
+    tg_params_fini(&p);
+    return bytes;
+}
+
+/* The table without the blocks. */
+static tg_status make(tg_model **out, tg_backend *be, const tg_arch *arch, unsigned flags,
+                      tg_error *err) {
+    *out = NULL;
+    tg_model *m = tg_alloc(sizeof *m);
+    if (!m) return tg_fail_nomem(err, sizeof *m);
+    m->be = be;
+    m->arch = *arch;
+    m->arch.value_head = flags & TG_MODEL_VALUE_HEAD;
+    tg_status st = tg_params_init(&m->params, &m->arch, err);
+    if (st != TG_OK) {
+        tg_model_destroy(&m);
+        return st;
+    }
+    *out = m;
+    return TG_OK;
+}
+
+static void clear_gaps(tg_model *m) {
+    for (size_t i = 0; i < m->params.n; i++) {
+        const tg_param *p = &m->params.list[i];
+        size_t end = p->offset + p->count;
+        size_t next = i + 1 < m->params.n ? m->params.list[i + 1].offset : m->params.total;
+        if (next > end) m->be->ops->fill(m->be, m->data + end, 0.0f, next - end);
+    }
+}
+
+static tg_status make_blocks(tg_model *m, unsigned flags, tg_error *err) {
+    size_t bytes = m->params.total * sizeof(float);
+    m->data = tg_backend_alloc(m->be, bytes, err);
+    if (!m->data) return TG_NOMEM;
+    clear_gaps(m);
+    if (!(flags & TG_MODEL_TRAINABLE)) return TG_OK;
+    m->grad = tg_backend_alloc(m->be, bytes, err);
+    if (!m->grad) return TG_NOMEM;
+    m->be->ops->fill(m->be, m->grad, 0.0f, m->params.total);
+    return TG_OK;
+}
+
+static void draw(float *out, size_t n, const tg_param *p, int n_layers, tg_rng *r) {
+    double sigma = p->init == TG_INIT_RESIDUAL ? 0.02 / sqrt(2.0 * n_layers) : 0.02;
+    double bound = 1.0 / sqrt((double)p->shape[p->ndim - 1]);
+    for (size_t i = 0; i < n; i++) {
+        if (p->init == TG_INIT_LINEAR)
+            out[i] = (float)((2.0 * tg_rng_uniform(r) - 1.0) * bound);
+        else
+            out[i] = (float)(sigma * tg_rng_normal(r));
+    }
+}
+
+/* A tensor's numbers depend on the seed and its name alone, not on what else the model has. */
+static tg_status init_param(tg_model *m, const tg_param *p, uint64_t seed, tg_error *err) {
+    float *device = m->data + p->offset;
+    if (p->init == TG_INIT_ZERO || p->init == TG_INIT_ONE) {
+        m->be->ops->fill(m->be, device, p->init == TG_INIT_ONE ? 1.0f : 0.0f, p->count);
+        return TG_OK;
+    }
+    uint64_t stream = tg_hash64(p->name, strlen(p->name)) & ((1ull << 40) - 1);
+    float *piece = tg_alloc_array(TG_MIN(p->count, (size_t)INIT_PIECE), sizeof *piece);
+    if (!piece) return tg_fail_nomem(err, INIT_PIECE * sizeof *piece);
+    for (size_t at = 0; at < p->count; at += INIT_PIECE) {
+        size_t n = TG_MIN(p->count - at, (size_t)INIT_PIECE);
+        tg_rng r = tg_rng_at(seed, TG_RNG_INIT, stream, at / INIT_PIECE);
+        draw(piece, n, p, m->arch.n_layers, &r);
+        tg_backend_upload(m->be, device + at, piece, n * sizeof *piece);
+    }
+    tg_free(piece);
+    return TG_OK;
+}
+
+tg_status tg_model_create(tg_model **out, tg_backend *be, const tg_arch *arch, unsigned flags,
+                          uint64_t seed, tg_error *err) {
+    tg_model *m;
+    *out = NULL;
+    tg_status st = make(&m, be, arch, flags, err);
+    if (st != TG_OK) return st;
+    st = make_blocks(m, flags, err);
+    for (size_t i = 0; i < m->params.n && st == TG_OK; i++)
+        st = init_param(m, &m->params.list[i], seed, err);
+    if (st != TG_OK) tg_model_destroy(&m);
+    *out = m;
+    return st;
+}
+
+/* Text of a file of the folder, NULL when it is not there. */
+static tg_status keep_text(char **out, const char *folder, const char *name, tg_error *err) {
+    char *path = tg_path_join(folder, name);
+    if (!path) return tg_fail_nomem(err, strlen(folder));
+    tg_buf text = {0};
+    tg_status st = tg_path_exists(path) ? tg_file_read(path, 4 << 20, &text, err) : TG_OK;
+    if (st == TG_OK && text.data && !(*out = tg_buf_take(&text))) st = tg_fail_nomem(err, text.len);
+    tg_buf_fini(&text);
+    tg_free(path);
+    return st;
+}
+
+static tg_status load_weights(tg_model *m, const char *folder, unsigned flags, uint64_t seed,
+                              tg_error *err) {
+    tg_weights w;
+    tg_status st = tg_weights_open(&w, folder, &m->arch, &m->params, err);
+    if (st != TG_OK) return st;
+    st = make_blocks(m, flags, err);
+    for (size_t i = 0; i < m->params.n && st == TG_OK; i++) {
+        const tg_param *p = &m->params.list[i];
+        if (w.found[i])
+            st = tg_weights_upload(&w, i, m->be, m->data + p->offset, err);
+        else
+            st = init_param(m, p, seed, err);
+    }
+    tg_weights_close(&w);
+    return st;
+}
+
+tg_status tg_model_open(tg_model **out, tg_backend *be, const char *folder, unsigned flags,
+                        uint64_t seed, tg_error *err) {
+    *out = NULL;
+    if (!tg_path_is_dir(folder))
+        return tg_fail(err, TG_NOINPUT, "%s: no such model folder", folder);
+    tg_arch arch;
+    tg_status st = tg_arch_load(&arch, folder, err);
+    if (st != TG_OK) return st;
+    tg_model *m;
+    st = make(&m, be, &arch, flags, err);
+    if (st != TG_OK) return st;
+    if (!(m->folder = tg_strdup(folder))) st = tg_fail_nomem(err, strlen(folder));
+    if (st == TG_OK) st = keep_text(&m->config_text, folder, "config.json", err);
+    if (st == TG_OK) st = keep_text(&m->generation_text, folder, "generation_config.json", err);
+    if (st == TG_OK) st = load_weights(m, folder, flags, seed, err);
+    if (st != TG_OK) tg_model_destroy(&m);
+    *out = m;
+    return st;
+}
+
+static tg_status copy_text(char **to, const char *from, tg_error *err) {
+    if (!from) return TG_OK;
+    *to = tg_strdup(from);
+    return *to ? TG_OK : tg_fail_nomem(err, strlen(from));
+}
+
+tg_status tg_model_clone(tg_model **out, const tg_model *from, unsigned flags, uint64_t seed,
+                         tg_error *err) {
+    tg_model *m;
+    *out = NULL;
+    tg_status st = make(&m, from->be, &from->arch, flags, err);
+    if (st != TG_OK) return st;
+    st = make_blocks(m, flags, err);
+    if (st == TG_OK) st = copy_text(&m->folder, from->folder, err);
+    if (st == TG_OK) st = copy_text(&m->config_text, from->config_text, err);
+    if (st == TG_OK) st = copy_text(&m->generation_text, from->generation_text, err);
+    for (size_t i = 0; i < m->params.n && st == TG_OK; i++) {
+        const tg_param *p = &m->params.list[i], *q = tg_params_find(&from->params, p->name);
+        if (q)
+            m->be->ops->copy(m->be, m->data + p->offset, from->data + q->offset, p->count);
+        else
+            st = init_param(m, p, seed, err);
+    }
+    if (st != TG_OK) tg_model_destroy(&m);
+    *out = m;
+    return st;
+}
+
+static tg_status find(const tg_model *m, const char *name, size_t count, const tg_param **out,
+                      tg_error *err) {
+    const tg_param *p = *out = tg_params_find(&m->params, name);
+    if (!p) return tg_fail(err, TG_DATA, "model: no tensor \"%.200s\"", name);
+    if (p->count != count)
+        return tg_fail(err, TG_DATA, "model: tensor \"%s\" has %zu elements, not %zu", name,
+                       p->count, count);
+    return TG_OK;
+}
+
+tg_status tg_model_get(const tg_model *m, const char *name, float *out, size_t count,
+                       tg_error *err) {
+    const tg_param *p;
+    tg_status st = find(m, name, count, &p, err);
+    if (st == TG_OK) tg_backend_download(m->be, out, m->data + p->offset, count * sizeof(float));
+    return st;
+}
+
+tg_status tg_model_get_grad(const tg_model *m, const char *name, float *out, size_t count,
+                            tg_error *err) {
+    const tg_param *p;
+    tg_status st = find(m, name, count, &p, err);
+    if (st == TG_OK && !m->grad)
+        st = tg_fail(err, TG_DATA, "model: not trainable, so it has no gradients");
+    if (st == TG_OK) tg_backend_download(m->be, out, m->grad + p->offset, count * sizeof(float));
+    return st;
+}
+
+tg_status tg_model_set(tg_model *m, const char *name, const float *values, size_t count,
+                       tg_error *err) {
+    const tg_param *p;
+    tg_status st = find(m, name, count, &p, err);
+    if (st == TG_OK) tg_backend_upload(m->be, m->data + p->offset, values, count * sizeof(float));
+    return st;
+}

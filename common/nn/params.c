@@ -1,0 +1,111 @@
+/* Expanding a family's tensor rows into the table of one architecture. */
+#include "common/nn/params.h"
+
+#include "common/base/alloc.h"
+#include "common/base/check.h"
+#include "common/nn/family/family.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { ALIGN = 16 };
+
+static int dim_of(const tg_arch *a, tg_dim dim) {
+    switch (dim) {
+    case TG_DIM_NONE: break;
+    case TG_DIM_VOCAB: return a->vocab_size;
+    case TG_DIM_POSITIONS: return a->max_positions;
+    case TG_DIM_WIDTH: return a->width;
+    case TG_DIM_QKV: return (a->n_heads + 2 * a->n_kv_heads) * a->head_dim;
+    case TG_DIM_ATTN: return a->n_heads * a->head_dim;
+    case TG_DIM_MLP: return a->mlp_width;
+    }
+    TG_UNREACHABLE();
+}
+
+static bool is_layered(const tg_family_tensor *t) {
+    return t->name && strstr(t->name, "%d");
+}
+
+static tg_param *push(tg_params *p, const char *name, int layer, tg_role role, tg_init init) {
+    tg_param *param = &p->list[p->n++];
+    const char *number = strstr(name, "%d");
+    if (number)
+        snprintf(param->name, sizeof param->name, "%.*s%d%s", (int)(number - name), name, layer,
+                 number + 2);
+    else
+        snprintf(param->name, sizeof param->name, "%s", name);
+    param->role = role;
+    param->init = init;
+    param->layer = number ? layer : -1;
+    return param;
+}
+
+static void place(tg_params *p, tg_param *param) {
+    param->count = 1;
+    for (int i = 0; i < param->ndim; i++) param->count *= (size_t)param->shape[i];
+    param->offset = p->total;
+    p->total += (param->count + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static void add_row(tg_params *p, const tg_arch *arch, const tg_family_tensor *t, int layer) {
+    if (t->role == TG_ROLE_HEAD_W && arch->tied_head) return;
+    tg_param *param = push(p, t->name, layer, t->role, t->init);
+    for (; param->ndim < 4 && t->dims[param->ndim] != TG_DIM_NONE; param->ndim++)
+        param->shape[param->ndim] = dim_of(arch, t->dims[param->ndim]);
+    place(p, param);
+}
+
+/* Rows that repeat per layer are repeated as a group: layer 0 whole, then layer 1. */
+static void add_rows(tg_params *p, const tg_arch *arch, const tg_family_tensor *t) {
+    while (t->name) {
+        if (!is_layered(t)) {
+            add_row(p, arch, t++, -1);
+            continue;
+        }
+        const tg_family_tensor *end = t;
+        while (is_layered(end)) end++;
+        for (int layer = 0; layer < arch->n_layers; layer++)
+            for (const tg_family_tensor *row = t; row < end; row++) add_row(p, arch, row, layer);
+        t = end;
+    }
+}
+
+tg_status tg_params_init(tg_params *p, const tg_arch *arch, tg_error *err) {
+    *p = (tg_params){0};
+    tg_status st = tg_arch_check(arch, err);
+    if (st != TG_OK) return st;
+    const tg_family *f = tg_family_find(arch->family);
+    size_t max = 1;
+    for (const tg_family_tensor *t = f->tensors; t->name; t++)
+        max += is_layered(t) ? (size_t)arch->n_layers : 1;
+    p->list = tg_alloc_array(max, sizeof *p->list);
+    if (!p->list) return tg_fail_nomem(err, max * sizeof *p->list);
+    add_rows(p, arch, f->tensors);
+    if (arch->value_head) {
+        tg_param *v = push(p, "value_head.weight", -1, TG_ROLE_VALUE_W, TG_INIT_LINEAR);
+        v->ndim = 2;
+        v->shape[0] = 1;
+        v->shape[1] = arch->width;
+        place(p, v);
+    }
+    TG_ASSERT(p->n <= max);
+    return TG_OK;
+}
+
+void tg_params_fini(tg_params *p) {
+    tg_free(p->list);
+    *p = (tg_params){0};
+}
+
+const tg_param *tg_params_find(const tg_params *p, const char *name) {
+    for (size_t i = 0; i < p->n; i++)
+        if (!strcmp(p->list[i].name, name)) return &p->list[i];
+    return NULL;
+}
+
+const tg_param *tg_params_role(const tg_params *p, tg_role role, int layer) {
+    for (size_t i = 0; i < p->n; i++)
+        if (p->list[i].role == role && p->list[i].layer == layer) return &p->list[i];
+    return NULL;
+}

@@ -1,0 +1,28 @@
+/* The weight files of a model folder, matched against a parameter table before anything large is
+ * allocated. */
+#ifndef TG_NN_WEIGHTS_H
+#define TG_NN_WEIGHTS_H
+
+#include "common/nn/backend.h"
+#include "common/nn/family/family.h"
+#include "common/nn/params.h"
+#include "common/nn/safetensors.h"
+
+typedef struct tg_weights {
+    tg_safetensors *files;
+    char **paths;
+    size_t n_files;
+    const tg_st_tensor *
+        *found; /* one per parameter; NULL only for a value head the folder does not have */
+    const char **found_in;
+} tg_weights;
+
+/* Opens and matches every tensor; TG_DATA naming tensor, expected and found. */
+tg_status tg_weights_open(tg_weights *w, const char *folder, const tg_arch *arch,
+                          const tg_params *params, tg_error *err) TG_MUST_CHECK;
+void tg_weights_close(tg_weights *w);
+/* Copies parameter i to the device, converting to f32; found[i] is not NULL. */
+tg_status tg_weights_upload(const tg_weights *w, size_t i, tg_backend *be, float *device,
+                            tg_error *err) TG_MUST_CHECK;
+
+#endif
