@@ -202,11 +202,14 @@ static tg_status read_default(const tg_opt *row, void *field, const char *path, 
         set_null(row, field);
         return TG_OK;
     }
+    /* A string's default is its text: "5", " " or "a: b" need no quotes in a table. */
+    if (row->type == TG_T_STR && strcmp(row->def, "null") != 0) {
+        tg_node text = {
+            .kind = TG_NODE_SCALAR, .quoted = true, .text = row->def, .file = "default"};
+        return read_value(row, field, &text, path, arena, err);
+    }
     tg_node *n;
     tg_status st = tg_tree_parse(arena, "default", row->def, strlen(row->def), &n, err);
-    /* A string's default is its text: "5" or "a: b" need no quotes in a table. */
-    if (st == TG_OK && row->type == TG_T_STR && n->kind != TG_NODE_NULL)
-        *n = (tg_node){.kind = TG_NODE_SCALAR, .quoted = true, .text = row->def, .file = n->file};
     return st == TG_OK ? read_value(row, field, n, path, arena, err) : st;
 }
 
