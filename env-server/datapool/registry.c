@@ -1,0 +1,68 @@
+/* All data pools, and how one is opened and read. A new one is one file and one line here. */
+#include "env-server/datapool/datapool.h"
+
+#include "common/base/alloc.h"
+#include "env-server/datapool/rows.h"
+
+#include <string.h>
+
+static const tg_entry *const built[] = {
+    &tg_datapool_dummy.entry,
+    &tg_datapool_jsonl.entry,
+    NULL,
+};
+
+const tg_registry *tg_datapool_registry(void) {
+    static const tg_registry registry = {"datapool", built, tg_datapool_planned};
+    return &registry;
+}
+
+tg_status tg_datapool_open(tg_datapool *p, const tg_datapool_ops *ops, const void *options,
+                           tg_split split, tg_error *err) {
+    memset(p, 0, sizeof *p);
+    void *state = tg_alloc(ops->state_size);
+    if (!state) return tg_fail_nomem(err, ops->state_size);
+    uint64_t count = 0;
+    tg_status st = ops->open(state, options, split, &count, err);
+    if (st != TG_OK) {
+        tg_free(state);
+        return st;
+    }
+    *p = (tg_datapool){ops, state, count};
+    return TG_OK;
+}
+
+void tg_datapool_close(tg_datapool *p) {
+    if (!p->ops) return;
+    if (p->ops->close) p->ops->close(p->state);
+    tg_free(p->state);
+    memset(p, 0, sizeof *p);
+}
+
+tg_status tg_datapool_get(const tg_datapool *p, uint64_t i, tg_arena *arena, tg_sample *out,
+                          tg_error *err) {
+    if (i >= p->count)
+        return tg_fail(err, TG_DATA, "sample %llu does not exist: the split has %llu",
+                       (unsigned long long)i, (unsigned long long)p->count);
+    *out = (tg_sample){.index = i, .id = "", .prompt_text = "", .meta_json = ""};
+    return p->ops->get(p->state, i, arena, out, err);
+}
+
+uint64_t tg_datapool_digest(const tg_datapool *p) {
+    return p->ops && p->ops->digest ? p->ops->digest(p->state) : 0;
+}
+
+static const char *const split_names[] = {"", "train", "val", "test"};
+
+const char *tg_split_name(tg_split split) {
+    return split >= TG_SPLIT_TRAIN && split <= TG_SPLIT_TEST ? split_names[split] : "?";
+}
+
+bool tg_split_parse(const char *name, tg_split *out) {
+    for (int i = TG_SPLIT_TRAIN; i <= TG_SPLIT_TEST; i++)
+        if (!strcmp(name, split_names[i])) {
+            *out = (tg_split)i;
+            return true;
+        }
+    return false;
+}

@@ -1,0 +1,12 @@
+/* The rows of the registry: what is built, each in its own file, and the metrics of RL4LMs that are
+ * known with all their keys but not built into this version (planned.c). */
+#ifndef TG_ENV_METRIC_ROWS_H
+#define TG_ENV_METRIC_ROWS_H
+
+#include "env-server/metric/metric.h"
+
+extern const tg_metric_ops tg_metric_increasing_numbers, tg_metric_dates;
+
+extern const tg_entry tg_metric_planned[]; /* ends with a row without a name */
+
+#endif

@@ -1,0 +1,55 @@
+/* All reward functions, and how one is opened and called. A new one is one file and one line here.
+ */
+#include "env-server/reward/reward.h"
+
+#include "common/base/alloc.h"
+#include "env-server/reward/rows.h"
+
+#include <math.h>
+#include <string.h>
+
+static const tg_entry *const built[] = {
+    &tg_reward_increasing_numbers.entry,
+    &tg_reward_sentences_with_dates.entry,
+    NULL,
+};
+
+const tg_registry *tg_reward_registry(void) {
+    static const tg_registry registry = {"reward", built, tg_reward_planned};
+    return &registry;
+}
+
+tg_status tg_reward_open(tg_reward *r, const tg_reward_ops *ops, const void *options,
+                         tg_error *err) {
+    memset(r, 0, sizeof *r);
+    void *state = tg_alloc(ops->state_size);
+    if (!state) return tg_fail_nomem(err, ops->state_size);
+    tg_status st = ops->open ? ops->open(state, options, err) : TG_OK;
+    if (st != TG_OK) {
+        tg_free(state);
+        return st;
+    }
+    *r = (tg_reward){.ops = ops, .name = ops->entry.name, .weight = 1.0, .state = state};
+    return TG_OK;
+}
+
+void tg_reward_close(tg_reward *r) {
+    if (!r->ops) return;
+    if (r->ops->close) r->ops->close(r->state);
+    tg_free(r->state);
+    memset(r, 0, sizeof *r);
+}
+
+tg_status tg_reward_score(const tg_reward *r, const tg_reward_input *in, size_t n,
+                          tg_reward_value *out, tg_error *err) {
+    for (size_t i = 0; i < n; i++) out[i] = (tg_reward_value){TG_REWARD_FAILED, NAN};
+    tg_status st = r->ops->score(r->state, in, n, out, err);
+    for (size_t i = 0; i < n; i++) {
+        if (st != TG_OK)
+            out[i].status = TG_REWARD_FAILED;
+        else if (out[i].status == TG_REWARD_OK && !isfinite(out[i].value))
+            out[i].status = TG_REWARD_INVALID;
+        if (out[i].status != TG_REWARD_OK) out[i].value = NAN;
+    }
+    return st;
+}

@@ -1,0 +1,69 @@
+/* The contract of a reward function: from an episode so far to the reward of its newest token, with
+ * a status.
+ *
+ * Registered in registry.c: one file and one line each. A reward is a step function; one that only
+ * judges finished texts sets `terminal`, is called once at the end, and counts as 0 before. A value
+ * that could not be had is a status, never a number.
+ *
+ * Threads: after open() a state is read-only (or guards itself): score() may run on any thread,
+ * several at a time. */
+#ifndef TG_ENV_REWARD_H
+#define TG_ENV_REWARD_H
+
+#include "common/base/status.h"
+#include "env-server/entry.h"
+#include "proto/messages.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct tg_reward_input {
+    const tg_sample *sample; /* prompt_text, references, meta_json of the episode */
+    const char *text;        /* completion so far, decoded; may hold NUL bytes */
+    size_t text_len;
+    const int32_t *tokens; /* completion so far, the newest last */
+    size_t n_tokens;
+    bool done; /* the newest token ended the episode */
+} tg_reward_input;
+
+typedef struct tg_reward_value {
+    tg_reward_status status;
+    double value; /* NaN unless status is TG_REWARD_OK */
+} tg_reward_value;
+
+typedef struct tg_reward_ops {
+    tg_entry entry;
+    size_t state_size;
+    bool terminal;      /* only a finished episode has a reward */
+    bool slow;          /* runs on a pool thread, never on the server's loop */
+    bool deterministic; /* a function of its input: an episode can be rebuilt by replay */
+    /* Either may be NULL. state is zeroed; close is called only after a successful open. */
+    tg_status (*open)(void *state, const void *options, tg_error *err);
+    void (*close)(void *state);
+    /* Fills out[0 .. n). A failing return means that all n failed, for the reason in err. */
+    tg_status (*score)(const void *state, const tg_reward_input *in, size_t n, tg_reward_value *out,
+                       tg_error *err);
+} tg_reward_ops;
+
+const tg_registry *tg_reward_registry(void);
+
+/* One open reward function. */
+typedef struct tg_reward {
+    const tg_reward_ops *ops;
+    const char *name; /* of the component in results and logs; borrowed */
+    double weight;    /* in the sum of all components */
+    void *state;
+} tg_reward;
+
+tg_status tg_reward_open(tg_reward *r, const tg_reward_ops *ops, const void *options,
+                         tg_error *err) TG_MUST_CHECK;
+void tg_reward_close(tg_reward *r); /* also of a zeroed one */
+
+/* As ops->score, with every value validated: a failing call gives TG_REWARD_FAILED, a value that is
+ * not finite TG_REWARD_INVALID. err holds the reason when the call failed (status TG_OK: it did
+ * not). */
+tg_status tg_reward_score(const tg_reward *r, const tg_reward_input *in, size_t n,
+                          tg_reward_value *out, tg_error *err);
+
+#endif

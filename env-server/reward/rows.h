@@ -1,0 +1,12 @@
+/* The rows of the registry: what is built, each in its own file, and the reward functions of RL4LMs
+ * that are known with all their keys but not built into this version (planned.c). */
+#ifndef TG_ENV_REWARD_ROWS_H
+#define TG_ENV_REWARD_ROWS_H
+
+#include "env-server/reward/reward.h"
+
+extern const tg_reward_ops tg_reward_increasing_numbers, tg_reward_sentences_with_dates;
+
+extern const tg_entry tg_reward_planned[]; /* ends with a row without a name */
+
+#endif
