@@ -7,21 +7,50 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The code point that starts at p (n bytes are left) and its length; length 0: not valid UTF-8. */
+static uint32_t decode(const unsigned char *p, size_t n, size_t *len) {
+    static const uint32_t lowest[] = {0, 0, 0x80, 0x800, 0x10000};
+    *len = p[0] < 0x80             ? 1
+           : (p[0] & 0xe0) == 0xc0 ? 2
+           : (p[0] & 0xf0) == 0xe0 ? 3
+           : (p[0] & 0xf8) == 0xf0 ? 4
+                                   : 0;
+    if (*len > n) *len = 0;
+    if (*len <= 1) return p[0];
+    uint32_t c = p[0] & (0xffu >> (*len + 1));
+    for (size_t i = 1; i < *len; i++) {
+        if ((p[i] & 0xc0) != 0x80) {
+            *len = 0;
+            return 0;
+        }
+        c = c << 6 | (p[i] & 0x3fu);
+    }
+    if (c < lowest[*len] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff)) *len = 0;
+    return c;
+}
+
+/* Control characters, and those that YAML takes for line ends, byte order marks or nothing at all.
+ */
+static bool needs_escape(uint32_t c) {
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff ||
+           c == 0xfffe || c == 0xffff;
+}
+
 void tg_json_string(tg_buf *out, const char *text, size_t len) {
     tg_buf_putc(out, '"');
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)text[i];
-        switch (c) {
-        case '"': tg_buf_puts(out, "\\\""); break;
-        case '\\': tg_buf_puts(out, "\\\\"); break;
-        case '\n': tg_buf_puts(out, "\\n"); break;
-        case '\r': tg_buf_puts(out, "\\r"); break;
-        case '\t': tg_buf_puts(out, "\\t"); break;
-        default:
-            if (c < 0x20 || c == 0x7f)
-                tg_buf_printf(out, "\\u%04x", c);
-            else
-                tg_buf_putc(out, (char)c);
+    for (size_t i = 0, n; i < len; i += n) {
+        uint32_t c = decode((const unsigned char *)text + i, len - i, &n);
+        if (!n) {
+            tg_buf_puts(out, "\xef\xbf\xbd"); /* U+FFFD, as decoders do */
+            n = 1;
+        } else if (c == '"' || c == '\\') {
+            tg_buf_printf(out, "\\%c", (char)c);
+        } else if (c == '\n' || c == '\r' || c == '\t') {
+            tg_buf_puts(out, c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t");
+        } else if (needs_escape(c)) {
+            tg_buf_printf(out, "\\u%04x", (unsigned)c);
+        } else {
+            tg_buf_append(out, text + i, n);
         }
     }
     tg_buf_putc(out, '"');

@@ -9,7 +9,7 @@
  * to an equal tree (infinities and NaN as the strings ".inf", "-.inf", ".nan", which tg_node_float
  * reads). */
 void tg_node_json(const tg_node *n, tg_buf *out);
-/* A JSON string literal, escaped. */
+/* A JSON string literal in valid UTF-8; bytes that are none become U+FFFD. */
 void tg_json_string(tg_buf *out, const char *text, size_t len);
 /* A number that reads back to the same double and stays a float ("1.0", "1.0e-06"); NaN and
  * infinities become null. */

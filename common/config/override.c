@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { NAME_MAX_LEN = 128 };
+
 static const char COMMAND_LINE[] = "command line";
 
 const tg_node *tg_node_get(const tg_node *map, const char *key) {
@@ -96,6 +98,16 @@ static tg_status parse_value(tg_arena *a, const char *assignment, const char *va
     return st;
 }
 
+/* The name that starts at p: its length, or 0 when it is empty, too long or not made of printable
+ * ASCII. */
+static size_t name_len(const char *p) {
+    size_t len = strcspn(p, ".=");
+    for (size_t i = 0; i < len; i++) {
+        if (p[i] <= ' ' || p[i] > '~') return 0;
+    }
+    return len <= NAME_MAX_LEN ? len : 0;
+}
+
 tg_status tg_tree_override(tg_arena *a, tg_node *root, const char *assignment, tg_error *err) {
     const char *equals = strchr(assignment, '=');
     if (!equals || equals == assignment)
@@ -106,10 +118,12 @@ tg_status tg_tree_override(tg_arena *a, tg_node *root, const char *assignment, t
     if (st != TG_OK) return st;
     tg_node *n = root;
     for (const char *p = assignment; p <= equals;) {
-        size_t len = strcspn(p, ".=");
+        size_t len = name_len(p);
         if (!len)
-            return tg_fail(err, TG_USAGE, "%s: \"%.200s\": empty name in the key", COMMAND_LINE,
-                           assignment);
+            return tg_fail(err, TG_USAGE,
+                           "%s: \"%.200s\": expected key=value with names joined by dots, such as "
+                           "alg.args.n_epochs=2",
+                           COMMAND_LINE, assignment);
         int64_t i = child_index(n, p, len);
         size_t upto = p == assignment ? 0 : (size_t)(p - assignment) - 1;
         if (i >= 0)

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <yaml.h>
 
-enum { FILE_MAX = 4 << 20, DEPTH_MAX = 64, NODES_MAX = 100000 };
+enum { FILE_MAX = 4 << 20, DEPTH_MAX = 64, NODES_MAX = 100000, KEY_MAX = 128 };
 
 typedef struct loader {
     yaml_parser_t parser;
@@ -198,6 +198,8 @@ static tg_status build_entry(loader *l, const yaml_event_t *key_event, int depth
                              tg_node **value) {
     int line = (int)key_event->start_mark.line + 1;
     if (key_event->type != YAML_SCALAR_EVENT) return fail_at(l, line, "a key must be a plain word");
+    if (key_event->data.scalar.length > KEY_MAX)
+        return fail_at(l, line, "a key is longer than 128 bytes");
     tg_status st = copy_text(l, key_event, key);
     if (st != TG_OK) return st;
     yaml_event_t event;
