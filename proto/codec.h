@@ -1,7 +1,8 @@
 /* Messages to bytes and back. The only user of the generated protobuf-c code.
  *
- * Decoding validates everything into plain C: UTF-8, enum values, counts against proto/limits.h before anything is allocated, blob
- * lengths. A bad payload is TG_PROTOCOL with the field's name; nothing leaks. */
+ * Decoding validates everything into plain C: UTF-8, enum values, counts against proto/limits.h
+ * before anything is allocated, blob lengths. A bad payload is TG_PROTOCOL with the field's name;
+ * nothing leaks. */
 #ifndef TG_PROTO_CODEC_H
 #define TG_PROTO_CODEC_H
 
@@ -9,10 +10,13 @@
 #include "common/base/status.h"
 #include "proto/messages.h"
 
-/* Appends the payload of a message of this type; msg points to the matching struct (TG_MSG_STEP: tg_step_batch …). */
-tg_status tg_msg_encode(tg_msg_type type, const void *msg, tg_buf *out, tg_error *err) TG_MUST_CHECK;
+/* Appends the payload of a message of this type; msg points to the matching struct (TG_MSG_STEP:
+ * tg_step_batch …). */
+tg_status tg_msg_encode(tg_msg_type type, const void *msg, tg_buf *out,
+                        tg_error *err) TG_MUST_CHECK;
 /* *out is owned: one block, tg_msg_free. */
-tg_status tg_msg_decode(tg_msg_type type, const void *bytes, size_t len, void **out, tg_error *err) TG_MUST_CHECK;
+tg_status tg_msg_decode(tg_msg_type type, const void *bytes, size_t len, void **out,
+                        tg_error *err) TG_MUST_CHECK;
 void tg_msg_free(void *msg); /* NULL is allowed */
 
 #endif

@@ -1,7 +1,9 @@
-/* The messages of textgen.proto as plain C. Codec (codec.h) is the only code that sees the generated types.
+/* The messages of textgen.proto as plain C. Codec (codec.h) is the only code that sees the
+ * generated types.
  *
- * Ownership: a decoded message is one allocation with everything it points to; tg_msg_free releases it. Messages to be encoded
- * only borrow. Strings are NUL-terminated valid UTF-8 or "" (never NULL after decoding); arrays are NULL when empty. */
+ * Ownership: a decoded message is one allocation with everything it points to; tg_msg_free releases
+ * it. Messages to be encoded only borrow. Strings are NUL-terminated valid UTF-8 or "" (never NULL
+ * after decoding); arrays are NULL when empty. */
 #ifndef TG_PROTO_MESSAGES_H
 #define TG_PROTO_MESSAGES_H
 
@@ -21,7 +23,13 @@ typedef enum tg_reward_status {
     TG_REWARD_TIMEOUT,
     TG_REWARD_INVALID
 } tg_reward_status;
-typedef enum tg_stop { TG_STOP_NONE = 0, TG_STOP_EOS, TG_STOP_LENGTH, TG_STOP_SEQUENCE, TG_STOP_ABORTED } tg_stop;
+typedef enum tg_stop {
+    TG_STOP_NONE = 0,
+    TG_STOP_EOS,
+    TG_STOP_LENGTH,
+    TG_STOP_SEQUENCE,
+    TG_STOP_ABORTED
+} tg_stop;
 
 #define TG_CODE_MAP(XX)                                                                            \
     XX(OK, 0)                                                                                      \
