@@ -27,7 +27,7 @@ static bool is_layered(const tg_family_tensor *t) {
     return t->name && strstr(t->name, "%d");
 }
 
-static tg_param *push(tg_params *p, const char *name, int layer, tg_role role, tg_init init) {
+static tg_param *push(tg_params *p, const char *name, int layer, tg_param_role role, tg_init init) {
     tg_param *param = &p->list[p->n++];
     const char *number = strstr(name, "%d");
     if (number)
@@ -104,7 +104,7 @@ const tg_param *tg_params_find(const tg_params *p, const char *name) {
     return NULL;
 }
 
-const tg_param *tg_params_role(const tg_params *p, tg_role role, int layer) {
+const tg_param *tg_params_role(const tg_params *p, tg_param_role role, int layer) {
     for (size_t i = 0; i < p->n; i++)
         if (p->list[i].role == role && p->list[i].layer == layer) return &p->list[i];
     return NULL;

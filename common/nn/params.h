@@ -15,7 +15,7 @@
 enum { TG_PARAM_NAME_MAX = 96 };
 
 /* What a tensor is to the computation, whatever its family calls it. */
-typedef enum tg_role {
+typedef enum tg_param_role {
     TG_ROLE_TOKEN_EMBED,
     TG_ROLE_POS_EMBED,
     TG_ROLE_NORM1_W, /* before attention */
@@ -35,7 +35,7 @@ typedef enum tg_role {
     TG_ROLE_HEAD_W, /* absent when tied */
     TG_ROLE_VALUE_W,
     TG_N_ROLES
-} tg_role;
+} tg_param_role;
 
 typedef enum tg_init {
     TG_INIT_ZERO,
@@ -51,7 +51,7 @@ typedef struct tg_param {
     int shape[4];
     size_t count;  /* product of the shape */
     size_t offset; /* in floats */
-    tg_role role;
+    tg_param_role role;
     int layer; /* -1: belongs to no layer */
     tg_init init;
 } tg_param;
@@ -65,7 +65,7 @@ typedef struct tg_params {
 /* Built by the family from the architecture. */
 tg_status tg_params_init(tg_params *p, const tg_arch *arch, tg_error *err) TG_MUST_CHECK;
 void tg_params_fini(tg_params *p);
-const tg_param *tg_params_find(const tg_params *p, const char *name);        /* NULL: none */
-const tg_param *tg_params_role(const tg_params *p, tg_role role, int layer); /* NULL: none */
+const tg_param *tg_params_find(const tg_params *p, const char *name);              /* NULL: none */
+const tg_param *tg_params_role(const tg_params *p, tg_param_role role, int layer); /* NULL: none */
 
 #endif

@@ -22,7 +22,7 @@ typedef enum tg_dim {
 typedef struct tg_family_tensor {
     const char
         *name; /* with %d: one per layer; such rows that follow each other are repeated together */
-    tg_role role;
+    tg_param_role role;
     tg_init init;
     tg_dim dims[4];
 } tg_family_tensor;
