@@ -1,11 +1,11 @@
 /* Command lines: typed flag tables, positional arguments, key=value overrides, --help.
  *
- *     int64_t n = 10; bool jsonl = false;
- *     const tg_flag flags[] = {{"n", TG_FLAG_INT, &n, "N", "How many."}, {"jsonl", TG_FLAG_SWITCH,
- * &jsonl, NULL, "One JSON a line."}, {0}}; const tg_args_spec spec = {"textgen data", "CONFIG
- * [key=value…] [options]", "Shows prompts.", flags, "  textgen data c.yml --n 3\n", 1, 1}; tg_args
- * args; tg_status st = tg_args_parse(&spec, argc, argv, &args, err);    // argv[0] is skipped if
- * (st == TG_OK && args.help) { tg_args_fini(&args); return 0; } // --help was printed
+ *     int64_t n = 10;
+ *     const tg_flag flags[] = {{"n", TG_FLAG_INT, &n, "N", "How many."}, {0}};
+ *     const tg_args_spec spec = {"textgen data", "CONFIG [options]", "Shows prompts.", flags, "  textgen data c.yml --n 3\n", 1, 1};
+ *     tg_args args;
+ *     tg_status st = tg_args_parse(&spec, argc, argv, &args, err);     // argv[0] is skipped
+ *     if (st == TG_OK && args.help) { tg_args_fini(&args); return 0; } // --help was printed
  *
  * Flags are "--flag value", "--flag=value" or, for a switch, "--flag"; '-' and '_' in a name are
  * the same. "--" ends the flags. An unknown flag is TG_USAGE (exit 64) with the nearest known one.

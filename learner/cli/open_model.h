@@ -1,0 +1,20 @@
+/* A model opened for a command: backend, weights and, if the folder has one, tokenizer. */
+#ifndef TG_LEARNER_CLI_OPEN_MODEL_H
+#define TG_LEARNER_CLI_OPEN_MODEL_H
+
+#include "common/base/status.h"
+#include "common/nn/model.h"
+#include "common/text/tokenizer.h"
+
+typedef struct tg_cli_model {
+    tg_backend *be;
+    tg_model *model;
+    tg_tokenizer *tokenizer; /* NULL: the folder has none */
+} tg_cli_model;
+
+/* name: as in a config's model_name. A tokenizer that is there but broken is an error. */
+tg_status tg_cli_model_open(tg_cli_model *m, const char *name, const char *backend, int threads,
+                            tg_error *err) TG_MUST_CHECK;
+void tg_cli_model_close(tg_cli_model *m);
+
+#endif
