@@ -1,9 +1,9 @@
 /* A whole-sequence pass over a packed batch: what the algorithms see of a model.
  *
  *     tg_pass *p;
- *     tg_pass_create(&p, model, caps, true, err);                       // buffers for up to caps,
- * allocated once tg_pass_forward(p, &batch, (tg_pass_out){logp, entropy, value}, err);
- *     tg_pass_backward(p, dlogp, dentropy, dvalue, err);                // += model->grad
+ *     tg_pass_create(&p, model, caps, true, err);     // buffers for up to caps, allocated once
+ *     tg_pass_forward(p, &batch, (tg_pass_out){logp, entropy, value}, err);
+ *     tg_pass_backward(p, dlogp, dentropy, dvalue, err);     // += model->grad
  *
  * Sequences lie end to end; no padding is computed. An action is a token together with the row that
  * predicts it; only those rows go through the heads. The value of an action is taken at the same
