@@ -3,11 +3,11 @@
  *
  *     tg_decoder *d;
  *     tg_decoder_create(&d, model, n_slots, max_len, err);
- *     tg_decoder_prefill(d, slots, prompts, offsets, n, logits, err);   // starts those slots anew
- *     tg_decoder_step(d, slots, tokens, n, logits, err);                // appends one token to
- * each
+ *     tg_decoder_prefill(d, slots, prompts, offsets, n, logits, err); // starts those slots anew
+ *     tg_decoder_step(d, slots, tokens, n, logits, err);              // one more token for each
  *
- * logits: host (n, V), of the next token of each entry, in the order of the call. */
+ * logits: host (n, V), of the next token of each entry, in the order of the call. A slot occurs once in
+ * a call. The model is borrowed; after its weights change, slots must be prefilled again. */
 #ifndef TG_NN_DECODER_H
 #define TG_NN_DECODER_H
 
@@ -17,12 +17,15 @@
 
 typedef struct tg_decoder tg_decoder;
 
+/* TG_DATA: max_len is more than the model's positions. */
 tg_status tg_decoder_create(tg_decoder **out, tg_model *m, int n_slots, int max_len,
                             tg_error *err) TG_MUST_CHECK;
 void tg_decoder_destroy(tg_decoder **d);
+/* Device bytes that create allocates: for the memory plan. */
 size_t tg_decoder_bytes(const tg_arch *arch, int n_slots, int max_len);
 
-/* tokens packed by offsets (n + 1); each sequence 1 .. max_len tokens. */
+/* tokens packed by offsets (n + 1); each sequence 1 .. max_len tokens. TG_DATA, and no slot changed: bad
+ * slots, tokens or offsets, or (step) a slot that is empty or full. */
 tg_status tg_decoder_prefill(tg_decoder *d, const int32_t *slots, const int32_t *tokens,
                              const int32_t *offsets, int n, float *logits,
                              tg_error *err) TG_MUST_CHECK;

@@ -1,0 +1,315 @@
+/* Prefill runs the trunk on packed prompts exactly as a scoring pass does and keeps keys and values; a step runs it on one row per
+ * slot and attends to what was kept. Cache rows at and behind a slot's length are zero, so that a step can store by adding
+ * (scatter_add_rows): one op for all slots. One thread at a time, as the backend. */
+#include "common/nn/decoder.h"
+
+#include "common/base/alloc.h"
+#include "common/base/check.h"
+#include "common/nn/trunk.h"
+
+#include <string.h>
+
+enum { PREFILL_ROWS = 2048 }; /* prompts beyond this many tokens are run in groups */
+
+/* Device buffers, all in one block. W = work_rows(), S = n_slots. */
+struct buffers {
+    float *k, *v;                /* (layers, S, max_len, G*D) */
+    tg_acts acts;                /* W rows */
+    int32_t *tokens, *positions; /* (W) */
+    int32_t *offsets;            /* (S + 1) prefill */
+    int32_t *k_rows, *v_rows; /* (W) where row i's key and value are, counting qkv in rows of G*D */
+    int32_t *slots, *lengths; /* (S) step: lengths with the new token */
+    int32_t *cache_rows; /* (S) step: where the new key goes; prefill: last row of each sequence */
+    float *kv;           /* (S, G*D) */
+    float *last, *hidden, *mean, *rstd; /* (S,C), (S) */
+    float *logits;                      /* (S,V) */
+};
+
+struct tg_decoder {
+    tg_model *m;
+    tg_trunk trunk;
+    int n_slots, max_len, work_rows;
+    void *block;
+    struct buffers b;
+    int32_t *lengths; /* (n_slots) tokens held */
+    int32_t *staging; /* (max(work_rows, n_slots + 1)) host side of an upload */
+    bool *seen;       /* (n_slots) scratch of the checks */
+};
+
+static int work_rows(int n_slots, int max_len) {
+    int64_t all = TG_MIN((int64_t)n_slots * max_len, (int64_t)PREFILL_ROWS);
+    return TG_MAX(TG_MAX((int)all, max_len), n_slots);
+}
+
+static size_t kv_width(const tg_arch *a) {
+    return (size_t)a->n_kv_heads * (size_t)a->head_dim;
+}
+
+static void carve_decoder(tg_carve *c, const tg_arch *arch, int n_slots, int max_len,
+                          struct buffers *b) {
+    size_t S = (size_t)n_slots, W = (size_t)work_rows(n_slots, max_len), C = (size_t)arch->width;
+    size_t cache_rows = (size_t)arch->n_layers * S * (size_t)max_len;
+    b->k = tg_carve_f32(c, cache_rows, kv_width(arch));
+    b->v = tg_carve_f32(c, cache_rows, kv_width(arch));
+    tg_carve_shared_acts(c, arch, W, &b->acts);
+    int32_t **per_row[] = {&b->tokens, &b->positions, &b->k_rows, &b->v_rows};
+    for (size_t i = 0; i < TG_COUNT_OF(per_row); i++) *per_row[i] = tg_carve_i32(c, W);
+    int32_t **per_slot[] = {&b->offsets, &b->slots, &b->lengths, &b->cache_rows};
+    for (size_t i = 0; i < TG_COUNT_OF(per_slot); i++) *per_slot[i] = tg_carve_i32(c, S + 1);
+    b->kv = tg_carve_f32(c, S, kv_width(arch));
+    b->last = tg_carve_f32(c, S, C);
+    b->hidden = tg_carve_f32(c, S, C);
+    b->mean = tg_carve_f32(c, S, 1);
+    b->rstd = tg_carve_f32(c, S, 1);
+    b->logits = tg_carve_f32(c, S, (size_t)arch->vocab_size);
+}
+
+size_t tg_decoder_bytes(const tg_arch *arch, int n_slots, int max_len) {
+    tg_carve c = {0};
+    struct buffers b;
+    carve_decoder(&c, arch, n_slots, max_len, &b);
+    return c.used;
+}
+
+/* Row i of qkv is H/G rows of G*D for the queries, then one for the keys, one for the values. */
+static void upload_kv_rows(tg_decoder *d) {
+    const tg_arch *arch = &d->m->arch;
+    int group = arch->n_heads / arch->n_kv_heads;
+    size_t bytes = (size_t)d->work_rows * sizeof(int32_t);
+    for (int i = 0; i < d->work_rows; i++) d->staging[i] = i * (group + 2) + group;
+    tg_backend_upload(d->m->be, d->b.k_rows, d->staging, bytes);
+    for (int i = 0; i < d->work_rows; i++) d->staging[i]++;
+    tg_backend_upload(d->m->be, d->b.v_rows, d->staging, bytes);
+}
+
+static tg_status make_block(tg_decoder *d, tg_error *err) {
+    const tg_arch *arch = &d->m->arch;
+    d->block = tg_backend_alloc(d->m->be, tg_decoder_bytes(arch, d->n_slots, d->max_len), err);
+    if (!d->block) return TG_NOMEM;
+    tg_carve c = {.base = d->block};
+    carve_decoder(&c, arch, d->n_slots, d->max_len, &d->b);
+    size_t floats =
+        (size_t)arch->n_layers * (size_t)d->n_slots * (size_t)d->max_len * kv_width(arch);
+    d->m->be->ops->fill(d->m->be, d->b.k, 0.0f, floats);
+    d->m->be->ops->fill(d->m->be, d->b.v, 0.0f, floats);
+    upload_kv_rows(d);
+    return TG_OK;
+}
+
+tg_status tg_decoder_create(tg_decoder **out, tg_model *m, int n_slots, int max_len,
+                            tg_error *err) {
+    *out = NULL;
+    TG_ASSERT(n_slots > 0 && max_len > 0);
+    if (max_len > m->arch.max_positions)
+        return tg_fail(err, TG_DATA,
+                       "decoder: sequences of up to %d tokens, but the model has %d positions",
+                       max_len, m->arch.max_positions);
+    if ((int64_t)n_slots * max_len > INT32_MAX)
+        return tg_fail(err, TG_DATA, "decoder: %d slots of %d tokens are too many", n_slots,
+                       max_len);
+    tg_decoder *d = tg_alloc(sizeof *d);
+    if (!d) return tg_fail_nomem(err, sizeof *d);
+    d->m = m;
+    d->n_slots = n_slots;
+    d->max_len = max_len;
+    d->work_rows = work_rows(n_slots, max_len);
+    size_t staging = (size_t)TG_MAX(d->work_rows, n_slots + 1);
+    d->lengths = tg_alloc_array((size_t)n_slots, sizeof *d->lengths);
+    d->staging = tg_alloc_array(staging, sizeof *d->staging);
+    d->seen = tg_alloc_array((size_t)n_slots, sizeof *d->seen);
+    tg_status st = tg_trunk_init(&d->trunk, m, err);
+    if (st == TG_OK && (!d->lengths || !d->staging || !d->seen))
+        st = tg_fail_nomem(err, staging * sizeof *d->staging);
+    if (st == TG_OK) st = make_block(d, err);
+    if (st != TG_OK) tg_decoder_destroy(&d);
+    *out = d;
+    return st;
+}
+
+void tg_decoder_destroy(tg_decoder **decoder) {
+    tg_decoder *d = *decoder;
+    if (!d) return;
+    tg_backend_free(d->m->be, d->block);
+    tg_trunk_fini(&d->trunk);
+    tg_free(d->lengths);
+    tg_free(d->staging);
+    tg_free(d->seen);
+    tg_free(d);
+    *decoder = NULL;
+}
+
+int tg_decoder_length(const tg_decoder *d, int slot) {
+    TG_ASSERT(slot >= 0 && slot < d->n_slots);
+    return d->lengths[slot];
+}
+
+static tg_status check_slots(tg_decoder *d, const int32_t *slots, int n, tg_error *err) {
+    if (n < 0 || n > d->n_slots)
+        return tg_fail(err, TG_DATA, "decoder: %d entries, there are %d slots", n, d->n_slots);
+    memset(d->seen, 0, (size_t)d->n_slots * sizeof *d->seen);
+    for (int i = 0; i < n; i++) {
+        if (slots[i] < 0 || slots[i] >= d->n_slots)
+            return tg_fail(err, TG_DATA, "decoder: slot %d, there are %d", slots[i], d->n_slots);
+        if (d->seen[slots[i]]) return tg_fail(err, TG_DATA, "decoder: slot %d twice", slots[i]);
+        d->seen[slots[i]] = true;
+    }
+    return TG_OK;
+}
+
+static tg_status check_tokens(const tg_decoder *d, const int32_t *tokens, int n, tg_error *err) {
+    for (int i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= d->m->arch.vocab_size)
+            return tg_fail(err, TG_DATA, "decoder: token %d is %d, the vocabulary has %d", i,
+                           tokens[i], d->m->arch.vocab_size);
+    return TG_OK;
+}
+
+/* Final norm and logits of B rows, to the host. */
+static void finish(tg_decoder *d, const float *rows, int B, float *logits) {
+    const tg_trunk *t = &d->trunk;
+    const struct buffers *b = &d->b;
+    tg_trunk_final(t, b->hidden, b->mean, b->rstd, rows, B);
+    tg_trunk_logits(t, b->logits, b->hidden, B);
+    tg_backend_download(t->be, logits, b->logits,
+                        (size_t)B * (size_t)t->arch->vocab_size * sizeof(float));
+}
+
+/* ---- prefill ------------------------------------------------------------------------------------- */
+
+static tg_status check_prompts(const tg_decoder *d, const int32_t *offsets, int n, tg_error *err) {
+    if (offsets[0] != 0)
+        return tg_fail(err, TG_DATA, "decoder: offsets start at %d, not 0", offsets[0]);
+    for (int i = 0; i < n; i++) {
+        int64_t len = (int64_t)offsets[i + 1] - offsets[i];
+        if (len < 1 || len > d->max_len)
+            return tg_fail(err, TG_DATA, "decoder: prompt %d has %lld tokens, expected 1 to %d", i,
+                           (long long)len, d->max_len);
+    }
+    return TG_OK;
+}
+
+/* Tokens, positions, offsets and last rows of the group's n sequences. */
+static void upload_group(tg_decoder *d, const int32_t *tokens, const int32_t *offsets, int n) {
+    tg_backend *be = d->m->be;
+    const struct buffers *b = &d->b;
+    int32_t *h = d->staging;
+    int first = offsets[0], N = offsets[n] - first;
+    tg_backend_upload(be, b->tokens, tokens + first, (size_t)N * sizeof *h);
+    for (int s = 0; s < n; s++)
+        for (int i = offsets[s]; i < offsets[s + 1]; i++) h[i - first] = i - offsets[s];
+    tg_backend_upload(be, b->positions, h, (size_t)N * sizeof *h);
+    for (int s = 0; s <= n; s++) h[s] = offsets[s] - first;
+    tg_backend_upload(be, b->offsets, h, ((size_t)n + 1) * sizeof *h);
+    for (int s = 0; s < n; s++) h[s] = offsets[s + 1] - first - 1;
+    tg_backend_upload(be, b->cache_rows, h, (size_t)n * sizeof *h);
+}
+
+/* Keys or values of a layer's group into the slots, and zeros over what an earlier, longer sequence left. */
+static void store_prompts(tg_decoder *d, float *cache, const int32_t *rows, const int32_t *slots,
+                          const int32_t *offsets, int n) {
+    tg_backend *be = d->m->be;
+    size_t GD = kv_width(&d->m->arch);
+    for (int s = 0; s < n; s++) {
+        float *at = cache + (size_t)slots[s] * (size_t)d->max_len * GD;
+        int len = offsets[s + 1] - offsets[s], old = d->lengths[slots[s]];
+        be->ops->gather_rows(be, at, d->b.acts.qkv, rows + (offsets[s] - offsets[0]), len, (int)GD);
+        if (old > len) be->ops->fill(be, at + (size_t)len * GD, 0.0f, (size_t)(old - len) * GD);
+    }
+}
+
+static void prefill_group(tg_decoder *d, const int32_t *slots, const int32_t *tokens,
+                          const int32_t *offsets, int n, float *logits) {
+    const tg_trunk *t = &d->trunk;
+    const tg_acts *a = &d->b.acts;
+    int N = offsets[n] - offsets[0], HD = tg_trunk_attn_width(t->arch), GD = (int)kv_width(t->arch);
+    size_t layer_floats = (size_t)d->n_slots * (size_t)d->max_len * (size_t)GD;
+    upload_group(d, tokens, offsets, n);
+    tg_trunk_embed(t, a->x, d->b.tokens, d->b.positions, N);
+    for (int l = 0; l < t->arch->n_layers; l++) {
+        tg_trunk_qkv(t, l, a, N);
+        store_prompts(d, d->b.k + (size_t)l * layer_floats, d->b.k_rows, slots, offsets, n);
+        store_prompts(d, d->b.v + (size_t)l * layer_floats, d->b.v_rows, slots, offsets, n);
+        t->be->ops->attention_forward(t->be, a->att, a->lse, a->qkv, a->qkv + HD, a->qkv + HD + GD,
+                                      HD + 2 * GD, d->b.offsets, n, tg_trunk_attn(t->arch, l));
+        tg_trunk_mix(t, l, a, N);
+    }
+    t->be->ops->gather_rows(t->be, d->b.last, a->out, d->b.cache_rows, n, t->arch->width);
+    finish(d, d->b.last, n, logits);
+    for (int s = 0; s < n; s++) d->lengths[slots[s]] = offsets[s + 1] - offsets[s];
+}
+
+tg_status tg_decoder_prefill(tg_decoder *d, const int32_t *slots, const int32_t *tokens,
+                             const int32_t *offsets, int n, float *logits, tg_error *err) {
+    tg_status st = check_slots(d, slots, n, err);
+    if (st != TG_OK || !n) return st;
+    st = check_prompts(d, offsets, n, err);
+    if (st == TG_OK) st = check_tokens(d, tokens, offsets[n], err);
+    if (st != TG_OK) return st;
+    size_t V = (size_t)d->m->arch.vocab_size;
+    for (int from = 0, to; from < n; from = to) {
+        for (to = from + 1; to < n && offsets[to + 1] - offsets[from] <= d->work_rows;) to++;
+        prefill_group(d, slots + from, tokens, offsets + from, to - from,
+                      logits + (size_t)from * V);
+    }
+    return TG_OK;
+}
+
+/* ---- step ---------------------------------------------------------------------------------------- */
+
+static tg_status check_room(const tg_decoder *d, const int32_t *slots, int n, tg_error *err) {
+    for (int i = 0; i < n; i++) {
+        int len = d->lengths[slots[i]];
+        if (len == 0) return tg_fail(err, TG_DATA, "decoder: slot %d was not prefilled", slots[i]);
+        if (len >= d->max_len)
+            return tg_fail(err, TG_DATA, "decoder: slot %d is full (%d tokens)", slots[i], len);
+    }
+    return TG_OK;
+}
+
+static void upload_step(tg_decoder *d, const int32_t *slots, const int32_t *tokens, int n) {
+    tg_backend *be = d->m->be;
+    const struct buffers *b = &d->b;
+    int32_t *h = d->staging;
+    size_t bytes = (size_t)n * sizeof *h;
+    tg_backend_upload(be, b->tokens, tokens, bytes);
+    tg_backend_upload(be, b->slots, slots, bytes);
+    for (int i = 0; i < n; i++) h[i] = d->lengths[slots[i]];
+    tg_backend_upload(be, b->positions, h, bytes);
+    for (int i = 0; i < n; i++) h[i]++;
+    tg_backend_upload(be, b->lengths, h, bytes);
+    for (int i = 0; i < n; i++) h[i] = slots[i] * d->max_len + d->lengths[slots[i]];
+    tg_backend_upload(be, b->cache_rows, h, bytes);
+}
+
+static void store_step(tg_decoder *d, float *cache, const int32_t *rows, int n) {
+    tg_backend *be = d->m->be;
+    int GD = (int)kv_width(&d->m->arch);
+    be->ops->gather_rows(be, d->b.kv, d->b.acts.qkv, rows, n, GD);
+    be->ops->scatter_add_rows(be, cache, d->b.kv, d->b.cache_rows, n, GD);
+}
+
+tg_status tg_decoder_step(tg_decoder *d, const int32_t *slots, const int32_t *tokens, int n,
+                          float *logits, tg_error *err) {
+    tg_status st = check_slots(d, slots, n, err);
+    if (st == TG_OK) st = check_tokens(d, tokens, n, err);
+    if (st == TG_OK) st = check_room(d, slots, n, err);
+    if (st != TG_OK || !n) return st;
+    const tg_trunk *t = &d->trunk;
+    const tg_acts *a = &d->b.acts;
+    size_t layer_floats = (size_t)d->n_slots * (size_t)d->max_len * kv_width(t->arch);
+    upload_step(d, slots, tokens, n);
+    tg_trunk_embed(t, a->x, d->b.tokens, d->b.positions, n);
+    for (int l = 0; l < t->arch->n_layers; l++) {
+        float *k = d->b.k + (size_t)l * layer_floats, *v = d->b.v + (size_t)l * layer_floats;
+        tg_trunk_qkv(t, l, a, n);
+        store_step(d, k, d->b.k_rows, n);
+        store_step(d, v, d->b.v_rows, n);
+        t->be->ops->attention_decode(t->be, a->att, a->qkv, tg_trunk_qkv_width(t->arch), k, v,
+                                     d->max_len, d->b.slots, d->b.lengths, n,
+                                     tg_trunk_attn(t->arch, l));
+        tg_trunk_mix(t, l, a, n);
+    }
+    finish(d, a->out, n, logits);
+    for (int i = 0; i < n; i++) d->lengths[slots[i]]++;
+    return TG_OK;
+}
