@@ -1,0 +1,19 @@
+/* Byte-pair encoding over bytes (Sennrich et al. 2016, byte-level as in GPT-2): the pair with the
+ * lowest rank is merged first, the leftmost of equals, until no pair of neighbours has a rank.
+ *
+ * Cost is O(n log n) in the length of a piece, whatever it holds. */
+#ifndef TG_TEXT_BPE_H
+#define TG_TEXT_BPE_H
+
+#include "common/text/model.h"
+
+/* From the "model" part of a tokenizer.json. */
+tg_status tg_bpe_read(tg_model **out, const json_t *part, tg_error *err) TG_MUST_CHECK;
+/* From GPT-2's older pair of files: a JSON object of token -> id, and lines of "left right". */
+tg_status tg_bpe_open(tg_model **out, const char *vocab_path, const char *merges_path,
+                      tg_error *err) TG_MUST_CHECK;
+
+/* merges.txt of a BPE model (with the "#version" line). */
+void tg_bpe_write_merges(const tg_model *m, tg_buf *out);
+
+#endif

@@ -1,0 +1,135 @@
+/* Decompose, order the marks, compose. Each code point carries its change count, from which the
+ * alignment of the output follows: an inserted character is aligned like the one before it, another
+ * with the next input character. */
+#include "common/text/nfc.h"
+
+#include "common/base/alloc.h"
+#include "common/text/utf8.h"
+
+#include <stdlib.h>
+#include <utf8proc.h>
+
+static bool is_clean(uint32_t cp) {
+    if (cp < 0x300 || (cp >= 0xAC00 && cp <= 0xD7A3) || (cp >= 0x1E00 && cp <= 0x1EFF)) return true;
+    if (cp >= 0x1100 && cp <= 0x11FF) return false; /* Hangul letters compose by rule */
+    const utf8proc_property_t *p = utf8proc_get_property((utf8proc_int32_t)cp);
+    if (p->combining_class) return false;
+    if (p->decomp_seqindex != UINT16_MAX && p->decomp_type == 0) return false;
+    return p->comb_index == UINT16_MAX || p->comb_index < 0x8000;
+}
+
+bool tg_nfc_is_clean(const char *s, size_t len) {
+    for (size_t i = 0; i < len;) {
+        unsigned n;
+        if (!is_clean(tg_utf8_at(s + i, &n))) return false;
+        i += n;
+    }
+    return true;
+}
+
+static int by_class(const void *x, const void *y) {
+    const tg_point *a = x, *b = y;
+    if (a->class != b->class) return a->class < b->class ? -1 : 1;
+    return a->order < b->order ? -1 : 1;
+}
+
+/* Puts the marks in [start, end) in canonical order. A run is most often sorted already. */
+static void sort_marks(tg_point *p, size_t start, size_t end) {
+    for (size_t i = start + 1; i < end; i++)
+        if (p[i - 1].class > p[i].class) {
+            qsort(p + start, end - start, sizeof *p, by_class);
+            return;
+        }
+}
+
+static uint32_t class_of(uint32_t cp) {
+    return utf8proc_get_property((utf8proc_int32_t)cp)->combining_class;
+}
+
+/* Canonical decomposition of the whole text, marks in order. Returns the number of points, 0 when
+ * out of memory. */
+static size_t decompose(tg_point **points, size_t *cap, tg_view in) {
+    size_t n = 0, marks = 0; /* marks: where the current run of marks starts */
+    for (size_t i = 0; i < in.len;) {
+        unsigned bytes;
+        uint32_t cp = tg_utf8_at(in.s + i, &bytes);
+        utf8proc_int32_t part[8] = {(utf8proc_int32_t)cp};
+        int boundary = 0;
+        utf8proc_ssize_t k = cp < 0xC0 ? 1
+                                       : utf8proc_decompose_char((utf8proc_int32_t)cp, part, 8,
+                                                                 UTF8PROC_DECOMPOSE, &boundary);
+        if (k < 1 || k > 8) k = 1, part[0] = (utf8proc_int32_t)cp;
+        if (n + (size_t)k > *cap) {
+            size_t more = *cap ? 2 * *cap : 64;
+            tg_point *p = tg_realloc_array(*points, more, sizeof *p);
+            if (!p) return 0;
+            *points = p, *cap = more;
+        }
+        for (utf8proc_ssize_t j = 0; j < k; j++) {
+            tg_point point = {(uint32_t)part[j], j > 0, class_of((uint32_t)part[j]), (uint32_t)n};
+            if (!point.class) {
+                sort_marks(*points, marks, n);
+                marks = n + 1;
+            }
+            (*points)[n++] = point;
+        }
+        i += bytes;
+    }
+    sort_marks(*points, marks, n);
+    return n;
+}
+
+/* The composition of two code points, or 0. */
+static uint32_t pair(uint32_t a, uint32_t b) {
+    if (b < 0x300) return 0;
+    utf8proc_int32_t two[2] = {(utf8proc_int32_t)a, (utf8proc_int32_t)b};
+    return utf8proc_normalize_utf32(two, 2, UTF8PROC_COMPOSE | UTF8PROC_STABLE) == 1
+               ? (uint32_t)two[0]
+               : 0;
+}
+
+/* Composes in place: a mark joins the last starter unless a mark between has the same or a higher
+ * class. */
+static size_t compose(tg_point *p, size_t n) {
+    size_t out = 0, starter = SIZE_MAX;
+    int64_t last = -1; /* class of the last point kept after the starter; -1: none */
+    for (size_t i = 0; i < n; i++) {
+        uint32_t both =
+            starter != SIZE_MAX && (last < p[i].class) ? pair(p[starter].cp, p[i].cp) : 0;
+        if (both) {
+            p[starter].cp = both;
+            p[starter].change += p[i].change - 1;
+            continue;
+        }
+        last = p[i].class;
+        if (!p[i].class) starter = out, last = -1;
+        p[out++] = p[i];
+    }
+    return out;
+}
+
+static size_t char_len(const char *s) {
+    unsigned n;
+    tg_utf8_at(s, &n);
+    return n;
+}
+
+bool tg_nfc_run(tg_point **points, size_t *cap, tg_view in, tg_aligned *out) {
+    if (!in.len) return true;
+    size_t n = decompose(points, cap, in);
+    if (!n) return false;
+    n = compose(*points, n);
+    size_t pos = 0; /* input consumed */
+    for (size_t i = 0; i < n; i++) {
+        const tg_point *p = &(*points)[i];
+        tg_span from = {0};
+        if (in.at && p->change > 0)
+            from = pos ? in.at[pos - 1] : (tg_span){0};
+        else if (in.at)
+            from = in.at[pos < in.len ? pos : in.len - 1];
+        for (int k = p->change; k <= 0 && pos < in.len; k++) pos += char_len(in.s + pos);
+        char utf8[4];
+        if (!tg_aligned_append(out, utf8, tg_utf8_encode(p->cp, utf8), from)) return false;
+    }
+    return true;
+}

@@ -1,0 +1,128 @@
+/* Running a pre-tokenizer: each part cuts its view and hands the cuts to the next part; behind the
+ * last one stands the model. Depth-first, so no list of pieces is ever stored. */
+#include "common/text/pretok.h"
+
+#include "common/text/bytelevel.h"
+#include "common/text/unicode.h"
+#include "common/text/utf8.h"
+
+/* One run over a text: what every level needs. */
+typedef struct run {
+    const tg_pretok *pretok;
+    const tg_model *model;
+    tg_scratch *scratch;
+    tg_sink *out;
+    tg_error *err;
+} run;
+
+static tg_status cut(run *r, size_t level, tg_view v);
+
+static tg_status cut_byte_level(run *r, size_t level, tg_view v) {
+    const tg_pretok_part *part = &r->pretok->part[level];
+    if (part->prefix_space && v.s[0] != ' ') {
+        /* The space is aligned with the first character, as in Hugging Face. */
+        tg_aligned *a = &r->scratch->prefixed;
+        tg_aligned_reset(a, v.at != NULL);
+        if (!tg_aligned_append(a, " ", 1, v.at ? v.at[0] : (tg_span){0}) ||
+            !tg_aligned_append_view(a, v))
+            return tg_fail_nomem(r->err, v.len);
+        v = tg_aligned_view(a);
+    }
+    if (!part->use_regex) return cut(r, level + 1, v);
+    for (size_t pos = 0; pos < v.len;) {
+        size_t end = tg_bytelevel_next(v.s, v.len, pos);
+        tg_status st = cut(r, level + 1, tg_view_slice(v, pos, end));
+        if (st != TG_OK) return st;
+        pos = end;
+    }
+    return TG_OK;
+}
+
+/* The piece a Split holds back because what follows may join it. */
+typedef struct pending {
+    size_t start, end;
+    bool any, match;
+} pending;
+
+static tg_status flush(run *r, size_t level, tg_view v, pending *p) {
+    bool any = p->any && p->end > p->start;
+    p->any = false;
+    return any ? cut(r, level + 1, tg_view_slice(v, p->start, p->end)) : TG_OK;
+}
+
+/* Does the next stretch join the one held back? */
+static bool joins(tg_split_behavior behavior, const pending *p, bool match) {
+    switch (behavior) {
+    case TG_SPLIT_CONTIGUOUS: return p->any && p->match == match;
+    case TG_SPLIT_MERGED_WITH_PREVIOUS: return p->any && !p->match && match;
+    case TG_SPLIT_MERGED_WITH_NEXT: return p->any && p->match && !match;
+    default: return false;
+    }
+}
+
+static tg_status put(run *r, size_t level, tg_view v, pending *p, size_t start, size_t end,
+                     bool match) {
+    const tg_pretok_part *part = &r->pretok->part[level];
+    if (start == end) return TG_OK;
+    match ^= part->invert;
+    if (joins(part->behavior, p, match)) {
+        p->end = end;
+        /* A stretch that was joined to takes no more, except of its own kind. */
+        if (part->behavior != TG_SPLIT_CONTIGUOUS)
+            p->match = part->behavior == TG_SPLIT_MERGED_WITH_PREVIOUS;
+        return TG_OK;
+    }
+    tg_status st = flush(r, level, v, p);
+    if (part->behavior == TG_SPLIT_REMOVED && match) return st;
+    *p = (pending){start, end, true, match};
+    return st;
+}
+
+static tg_status cut_split(run *r, size_t level, tg_view v) {
+    const tg_pretok_part *part = &r->pretok->part[level];
+    pending p = {0};
+    tg_status st = TG_OK;
+    for (size_t pos = 0; pos < v.len && st == TG_OK;) {
+        size_t start, end;
+        st = tg_regex_find(part->regex, &r->scratch->match, v.s, v.len, pos, &start, &end, r->err);
+        if (st == TG_OK) st = put(r, level, v, &p, pos, start, false);
+        if (st == TG_OK) st = put(r, level, v, &p, start, end, true);
+        pos = end;
+    }
+    return st == TG_OK ? flush(r, level, v, &p) : st;
+}
+
+static tg_status cut_digits(run *r, size_t level, tg_view v) {
+    pending p = {0};
+    tg_status st = TG_OK;
+    for (size_t pos = 0; pos < v.len && st == TG_OK;) {
+        unsigned n;
+        bool digit = tg_unicode_class(tg_utf8_at(v.s + pos, &n)) == TG_CP_NUMBER;
+        bool alone = digit && r->pretok->part[level].behavior == TG_SPLIT_ISOLATED;
+        if (p.any && p.match == digit && !alone)
+            p.end = pos + n;
+        else {
+            st = flush(r, level, v, &p);
+            p = (pending){pos, pos + n, true, digit};
+        }
+        pos += n;
+    }
+    return st == TG_OK ? flush(r, level, v, &p) : st;
+}
+
+static tg_status cut(run *r, size_t level, tg_view v) {
+    if (!v.len) return TG_OK;
+    if (level == r->pretok->n)
+        return r->model->ops->encode(r->model, r->scratch, v, r->out, r->err);
+    switch (r->pretok->part[level].kind) {
+    case TG_PRETOK_BYTE_LEVEL: return cut_byte_level(r, level, v);
+    case TG_PRETOK_DIGITS: return cut_digits(r, level, v);
+    default: return cut_split(r, level, v);
+    }
+}
+
+tg_status tg_pretok_run(const tg_pretok *p, const tg_model *model, tg_scratch *s, tg_view text,
+                        tg_sink *out, tg_error *err) {
+    run r = {p, model, s, out, err};
+    return cut(&r, 0, text);
+}

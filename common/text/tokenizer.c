@@ -1,0 +1,212 @@
+/* Encoding and decoding: the order of the parts. A tokenizer is read-only here; a call works in a
+ * scratch of its own. */
+#include "common/text/tokenizer_impl.h"
+
+#include "common/base/alloc.h"
+#include "common/base/check.h"
+#include "common/base/hash.h"
+#include "common/text/utf8.h"
+
+#include <string.h>
+
+static const char *token_text(const void *arg, int32_t id) {
+    return tg_tokenizer_token(arg, id);
+}
+
+/* Code points of each byte of the text. */
+static tg_status number_bytes(tg_spans *at, const char *s, size_t len, tg_error *err) {
+    at->n = 0;
+    if (len > UINT32_MAX)
+        return tg_fail(err, TG_DATA, "text of %zu bytes: offsets go up to 4 GiB", len);
+    if (!tg_spans_reserve(at, len + 1)) return tg_fail_nomem(err, len * sizeof(tg_span));
+    uint32_t cp = 0;
+    for (size_t i = 0; i < len; i++) {
+        if (((unsigned char)s[i] & 0xC0) != 0x80) cp++;
+        at->data[i] = (tg_span){cp - 1, cp};
+    }
+    at->n = len;
+    return TG_OK;
+}
+
+static bool put_added(tg_sink *out, tg_view v, size_t start, size_t end, int32_t id) {
+    tg_span span = {0};
+    if (v.at && end > start) span = (tg_span){v.at[start].start, v.at[end - 1].end};
+    return tg_sink_put(out, id, span);
+}
+
+/* A stretch without tokens that are searched in the text as given: normalise, find the others, cut
+ * the rest. */
+static tg_status encode_segment(const tg_tokenizer *t, tg_scratch *s, tg_view raw, tg_sink *out,
+                                tg_error *err) {
+    tg_view v;
+    tg_status st = tg_normalizer_run(&t->normalizer, s, raw, &v, err);
+    if (st != TG_OK) return st;
+    tg_added_cursor c = {0};
+    size_t done = 0, start, end;
+    const tg_added_token *token;
+    while ((token = tg_added_next(&t->added.normal, v.s, v.len, &c, &start, &end))) {
+        if (done < start)
+            st = tg_pretok_run(&t->pretok, t->model, s, tg_view_slice(v, done, start), out, err);
+        if (st == TG_OK && !put_added(out, v, start, end, token->id)) st = tg_fail_nomem(err, 1);
+        if (st != TG_OK) return st;
+        done = end;
+    }
+    return done < v.len
+               ? tg_pretok_run(&t->pretok, t->model, s, tg_view_slice(v, done, v.len), out, err)
+               : TG_OK;
+}
+
+static tg_status encode_text(const tg_tokenizer *t, tg_scratch *s, tg_view v, tg_sink *out,
+                             tg_error *err) {
+    tg_added_cursor c = {0};
+    size_t done = 0, start, end;
+    const tg_added_token *token;
+    while ((token = tg_added_next(&t->added.raw, v.s, v.len, &c, &start, &end))) {
+        tg_status st = TG_OK;
+        if (done < start) st = encode_segment(t, s, tg_view_slice(v, done, start), out, err);
+        if (st == TG_OK && !put_added(out, v, start, end, token->id)) st = tg_fail_nomem(err, 1);
+        if (st != TG_OK) return st;
+        done = end;
+    }
+    return done < v.len ? encode_segment(t, s, tg_view_slice(v, done, v.len), out, err) : TG_OK;
+}
+
+static tg_status encode(const tg_tokenizer *t, tg_scratch *s, const char *text, size_t len,
+                        unsigned flags, tg_sink *out, tg_error *err) {
+    if (tg_utf8_valid_prefix(text, len) != len) {
+        tg_buf_reset(&s->clean);
+        tg_utf8_append_lossy(&s->clean, text, len);
+        if (s->clean.failed) return tg_fail_nomem(err, len);
+        text = s->clean.data, len = s->clean.len;
+    }
+    tg_view v = {text, len, NULL};
+    tg_status st = TG_OK;
+    if (out->spans) {
+        st = number_bytes(&s->at, text, len, err);
+        v.at = s->at.data;
+    }
+    size_t start = out->ids->n;
+    if (st == TG_OK) st = encode_text(t, s, v, out, err);
+    if (st == TG_OK)
+        st = tg_postproc_run(&t->postproc, flags & TG_ENCODE_SPECIAL, out, start, token_text, t,
+                             err);
+    return st;
+}
+
+tg_status tg_tokenizer_encode_spans(const tg_tokenizer *t, const char *text, size_t len,
+                                    unsigned flags, tg_ids *ids, tg_spans *spans, tg_error *err) {
+    TG_ASSERT(!spans || spans->n == ids->n); /* a span is found by the place of its id */
+    tg_scratch *s = tg_scratch_take(t->pool);
+    if (!s) return tg_fail_nomem(err, sizeof *s);
+    size_t n_ids = ids->n, n_spans = spans ? spans->n : 0;
+    tg_sink out = {ids, spans};
+    tg_status st = encode(t, s, text ? text : "", len, flags, &out, err);
+    tg_scratch_give(t->pool, s);
+    if (st != TG_OK) {
+        ids->n = n_ids;
+        if (spans) spans->n = n_spans;
+    }
+    return st;
+}
+
+tg_status tg_tokenizer_encode(const tg_tokenizer *t, const char *text, size_t len, unsigned flags,
+                              tg_ids *ids, tg_error *err) {
+    return tg_tokenizer_encode_spans(t, text, len, flags, ids, NULL, err);
+}
+
+tg_status tg_tokenizer_decode(const tg_tokenizer *t, const int32_t *ids, size_t n, unsigned flags,
+                              tg_buf *out, tg_error *err) {
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0)
+            return tg_fail(err, TG_DATA, "decode: id %d at place %zu is negative", (int)ids[i], i);
+    tg_scratch *s = tg_scratch_take(t->pool);
+    if (!s) return tg_fail_nomem(err, sizeof *s);
+    tg_buf_reset(&s->joined);
+    bool first = true;
+    for (size_t i = 0; i < n; i++) {
+        if (ids[i] >= t->size || !t->token[ids[i]]) continue;
+        if ((flags & TG_DECODE_SKIP_SPECIAL) && t->special[ids[i]]) continue;
+        tg_decoder_put(&t->decoder, ids[i], first, &s->joined);
+        first = false;
+    }
+    size_t start = out->len;
+    tg_utf8_append_lossy(out, s->joined.data, s->joined.len);
+    if (flags & TG_DECODE_CLEAN_UP) tg_decoder_clean_up(out, start);
+    bool failed = s->joined.failed || out->failed;
+    tg_scratch_give(t->pool, s);
+    return failed ? tg_fail_nomem(err, n) : TG_OK;
+}
+
+int32_t tg_tokenizer_vocab_size(const tg_tokenizer *t) {
+    return (int32_t)t->model->vocab.ids.count;
+}
+
+int32_t tg_tokenizer_size(const tg_tokenizer *t) {
+    return t->size;
+}
+
+int32_t tg_tokenizer_bos(const tg_tokenizer *t) {
+    return t->bos;
+}
+
+int32_t tg_tokenizer_eos(const tg_tokenizer *t) {
+    return t->eos;
+}
+
+int32_t tg_tokenizer_pad(const tg_tokenizer *t) {
+    return t->pad;
+}
+
+int32_t tg_tokenizer_unk(const tg_tokenizer *t) {
+    return t->unk;
+}
+
+bool tg_tokenizer_is_special(const tg_tokenizer *t, int32_t id) {
+    return id >= 0 && id < t->size && t->special[id];
+}
+
+void tg_tokenizer_set_pad_as_eos(tg_tokenizer *t) {
+    if (t->pad < 0) t->pad = t->eos;
+}
+
+int64_t tg_tokenizer_max_length(const tg_tokenizer *t) {
+    return t->max_length;
+}
+
+const char *tg_tokenizer_token(const tg_tokenizer *t, int32_t id) {
+    return id >= 0 && id < t->size ? t->token[id] : NULL;
+}
+
+int32_t tg_tokenizer_id(const tg_tokenizer *t, const char *token) {
+    const tg_added_token *added = tg_added_find(&t->added, token, strlen(token));
+    return added ? added->id : tg_vocab_id(&t->model->vocab, token, strlen(token));
+}
+
+uint64_t tg_tokenizer_digest(const tg_tokenizer *t) {
+    tg_buf json = {0};
+    tg_tokenizer_write_json(t, &json);
+    int32_t special[4] = {t->bos, t->eos, t->pad, t->unk};
+    tg_buf_append(&json, special, sizeof special);
+    uint64_t digest = json.failed ? 0 : tg_hash64(json.data, json.len);
+    tg_buf_fini(&json);
+    return digest;
+}
+
+void tg_tokenizer_destroy(tg_tokenizer **tp) {
+    tg_tokenizer *t = *tp;
+    if (!t) return;
+    *tp = NULL;
+    tg_added_fini(&t->added);
+    tg_normalizer_fini(&t->normalizer);
+    tg_pretok_fini(&t->pretok);
+    tg_model_destroy(&t->model);
+    tg_postproc_fini(&t->postproc);
+    tg_decoder_fini(&t->decoder);
+    tg_free(t->token);
+    tg_free(t->special);
+    tg_free(t->config_json);
+    tg_free(t->special_json);
+    if (t->pool) tg_scratch_pool_fini(t->pool);
+    tg_free(t->pool);
+    tg_free(t);
+}

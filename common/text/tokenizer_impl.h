@@ -1,0 +1,46 @@
+/* Inside of a tokenizer: one of each part, in the order text passes them. Shared by tokenizer.c
+ * (use), tokenizer_open.c (reading a folder), settings.c (special tokens) and tokenizer_save.c. */
+#ifndef TG_TEXT_TOKENIZER_IMPL_H
+#define TG_TEXT_TOKENIZER_IMPL_H
+
+#include "common/text/added.h"
+#include "common/text/decoder.h"
+#include "common/text/model.h"
+#include "common/text/normalizer.h"
+#include "common/text/postproc.h"
+#include "common/text/pretok.h"
+#include "common/text/tokenizer.h"
+
+struct tg_tokenizer {
+    tg_added added;
+    tg_normalizer normalizer;
+    tg_pretok pretok;
+    tg_model *model;
+    tg_postproc postproc;
+    tg_decoder decoder;
+
+    int32_t size;       /* one past the largest id */
+    const char **token; /* id -> text, added tokens first; borrowed, NULL for a hole */
+    bool *special;      /* id -> is it special */
+    int32_t bos, eos, pad, unk;
+    int64_t max_length;
+    char *config_json;  /* tokenizer_config.json as it was read; NULL: there was none */
+    char *special_json; /* special_tokens_map.json */
+
+    tg_scratch_pool *pool; /* changed by const calls: it has its own lock */
+};
+
+/* Which tokens are special, from the files beside the tokenizer, before the tables below are made
+ * (settings.c). folder may be NULL. */
+tg_status tg_settings_read(tg_tokenizer *t, const char *folder, tg_error *err) TG_MUST_CHECK;
+
+/* Builds what depends on all parts: matchers, id tables, decoder (tokenizer_open.c). */
+tg_status tg_tokenizer_finish(tg_tokenizer *t, tg_error *err) TG_MUST_CHECK;
+/* An empty tokenizer with its pool. */
+tg_status tg_tokenizer_create(tg_tokenizer **out, tg_error *err) TG_MUST_CHECK;
+/* The five parts besides model, from an object with the keys of a tokenizer.json. */
+tg_status tg_tokenizer_read_parts(tg_tokenizer *t, const json_t *root, tg_error *err) TG_MUST_CHECK;
+/* The tokenizer as a tokenizer.json (tokenizer_save.c). */
+void tg_tokenizer_write_json(const tg_tokenizer *t, tg_buf *out);
+
+#endif

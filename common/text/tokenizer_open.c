@@ -1,0 +1,181 @@
+/* Reading a tokenizer from a folder: tokenizer.json, or GPT-2's older pairs of files. */
+#include "common/text/tokenizer_impl.h"
+
+#include "common/base/alloc.h"
+#include "common/base/file.h"
+#include "common/text/bpe.h"
+
+#include <string.h>
+
+tg_status tg_tokenizer_create(tg_tokenizer **out, tg_error *err) {
+    tg_tokenizer *t = tg_alloc(sizeof *t);
+    if (!t) return tg_fail_nomem(err, sizeof *t);
+    t->pool = tg_alloc(sizeof *t->pool);
+    if (!t->pool) {
+        tg_free(t);
+        return tg_fail_nomem(err, sizeof *t->pool);
+    }
+    tg_scratch_pool_init(t->pool);
+    t->bos = t->eos = t->pad = t->unk = -1;
+    t->max_length = INT64_MAX;
+    *out = t;
+    return TG_OK;
+}
+
+tg_status tg_tokenizer_read_parts(tg_tokenizer *t, const json_t *root, tg_error *err) {
+    tg_status st = tg_normalizer_read(&t->normalizer, json_object_get(root, "normalizer"), err);
+    if (st == TG_OK) st = tg_pretok_read(&t->pretok, json_object_get(root, "pre_tokenizer"), err);
+    if (st == TG_OK)
+        st = tg_postproc_read(&t->postproc, json_object_get(root, "post_processor"), err);
+    if (st == TG_OK) st = tg_decoder_read(&t->decoder, json_object_get(root, "decoder"), err);
+    return st;
+}
+
+/* truncation and padding are presets that transformers replaces at each call: they are read past,
+ * not applied. */
+static tg_status read_json(tg_tokenizer *t, const char *path, tg_error *err) {
+    json_t *root = NULL;
+    tg_status st = tg_part_load(path, false, &root, err);
+    if (st != TG_OK) return st;
+    st = tg_part_check(root, "tokenizer.json",
+                       "version truncation padding added_tokens normalizer pre_tokenizer "
+                       "post_processor decoder model",
+                       err);
+    const char *version = json_string_value(json_object_get(root, "version"));
+    if (st == TG_OK && (!version || strcmp(version, "1.0")))
+        st = tg_fail(err, TG_UNSUPPORTED, "version: expected \"1.0\", found \"%.20s\"",
+                     version ? version : "none");
+    if (st == TG_OK) st = tg_tokenizer_read_parts(t, root, err);
+    if (st == TG_OK)
+        st = tg_model_read(&t->model, json_object_get(root, "model"), t->pretok.byte_level, err);
+    if (st == TG_OK)
+        st = tg_added_read(&t->added, json_object_get(root, "added_tokens"), &t->model->vocab, err);
+    json_decref(root);
+    if (st != TG_OK && err) tg_error_prefix(err, "%s: ", path);
+    return st;
+}
+
+/* What GPT-2's and RoBERTa's own code does around such a pair, written as a tokenizer.json would
+ * say it. */
+static const char gpt2_parts[] = "{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":"
+                                 "false,\"trim_offsets\":true,\"use_regex\":true},"
+                                 "\"post_processor\":{\"type\":\"ByteLevel\",\"add_prefix_space\":"
+                                 "true,\"trim_offsets\":false,\"use_regex\":true},"
+                                 "\"decoder\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true,"
+                                 "\"trim_offsets\":true,\"use_regex\":true}}";
+
+/* RoBERTa's family puts <s> … </s> around the text; its vocabulary is known by these two tokens. */
+static tg_status set_roberta(tg_tokenizer *t, json_t *root, tg_error *err) {
+    const tg_vocab *v = &t->model->vocab;
+    int32_t bos = tg_vocab_id(v, "<s>", 3), eos = tg_vocab_id(v, "</s>", 4);
+    if (bos < 0 || eos < 0) return TG_OK;
+    json_t *post =
+        json_pack("{s:s,s:[si],s:[si],s:b,s:b}", "type", "RobertaProcessing", "sep", "</s>",
+                  (int)eos, "cls", "<s>", (int)bos, "trim_offsets", 1, "add_prefix_space", 0);
+    if (!post || json_object_set_new(root, "post_processor", post)) return tg_fail_nomem(err, 0);
+    tg_added_token mask = {
+        .content = (char *)(uintptr_t) "<mask>", .len = 6, .special = true, .lstrip = true};
+    return tg_vocab_id(v, "<mask>", 6) >= 0 ? tg_added_add(&t->added, v, &mask, err) : TG_OK;
+}
+
+static tg_status read_pair(tg_tokenizer *t, const char *vocab, const char *merges, tg_error *err) {
+    tg_status st = tg_bpe_open(&t->model, vocab, merges, err);
+    if (st != TG_OK) return st;
+    json_t *root = json_loads(gpt2_parts, 0, NULL);
+    if (!root) return tg_fail_nomem(err, sizeof gpt2_parts);
+    st = set_roberta(t, root, err);
+    if (st == TG_OK) st = tg_tokenizer_read_parts(t, root, err);
+    json_decref(root);
+    return st;
+}
+
+/* The id of every special token that a part adds must exist. */
+static tg_status check_ids(const tg_ids *ids, int32_t size, tg_error *err) {
+    for (size_t i = 0; i < ids->n; i++)
+        if (ids->data[i] >= size)
+            return tg_fail(err, TG_DATA,
+                           "post_processor: id %d is not below the vocabulary's size %d",
+                           (int)ids->data[i], (int)size);
+    return TG_OK;
+}
+
+static const char *text_of(const void *arg, int32_t id) {
+    return ((const tg_tokenizer *)arg)->token[id];
+}
+
+tg_status tg_tokenizer_finish(tg_tokenizer *t, tg_error *err) {
+    const tg_vocab *v = &t->model->vocab;
+    t->size = v->size;
+    for (size_t i = 0; i < t->added.n; i++)
+        if (t->added.tokens[i].id >= t->size) t->size = t->added.tokens[i].id + 1;
+    t->token = tg_alloc_array((size_t)t->size + 1, sizeof *t->token);
+    t->special = tg_alloc_array((size_t)t->size + 1, sizeof *t->special);
+    if (!t->token || !t->special) return tg_fail_nomem(err, (size_t)t->size * sizeof *t->token);
+    for (int32_t id = 0; id < v->size; id++) t->token[id] = v->token[id];
+    for (size_t i = 0; i < t->added.n; i++) {
+        const tg_added_token *a = &t->added.tokens[i];
+        t->token[a->id] = a->content;
+        t->special[a->id] = a->special;
+    }
+    tg_status st = TG_OK;
+    for (size_t i = 0; i < t->postproc.n && st == TG_OK; i++) {
+        st = check_ids(&t->postproc.part[i].before, t->size, err);
+        if (st == TG_OK) st = check_ids(&t->postproc.part[i].after, t->size, err);
+    }
+    if (st == TG_OK) st = tg_added_build(&t->added, &t->normalizer, err);
+    if (st == TG_OK) st = tg_decoder_build(&t->decoder, t->size, text_of, t, err);
+    return st;
+}
+
+/* Calls read with the joined paths when both files are there. */
+static tg_status try_pair(tg_tokenizer *t, const char *folder, const char *vocab,
+                          const char *merges, bool *found, tg_error *err) {
+    char *a = tg_path_join(folder, vocab), *b = tg_path_join(folder, merges);
+    tg_status st = a && b ? TG_OK : tg_fail_nomem(err, strlen(folder));
+    if (st == TG_OK && tg_path_exists(a) && tg_path_exists(b)) {
+        *found = true;
+        st = read_pair(t, a, b, err);
+    }
+    tg_free(a);
+    tg_free(b);
+    return st;
+}
+
+static tg_status read_folder(tg_tokenizer *t, const char *folder, tg_error *err) {
+    char *json = tg_path_join(folder, "tokenizer.json");
+    if (!json) return tg_fail_nomem(err, strlen(folder));
+    bool found = tg_path_exists(json);
+    tg_status st = found ? read_json(t, json, err) : TG_OK;
+    tg_free(json);
+    if (!found) st = try_pair(t, folder, "vocab.json", "merges.txt", &found, err);
+    if (!found && st == TG_OK) st = try_pair(t, folder, "encoder.json", "vocab.bpe", &found, err);
+    if (st != TG_OK || found) return st;
+    if (!tg_path_is_dir(folder))
+        return tg_fail(err, TG_NOINPUT, "tokenizer: '%s' is not there", folder);
+    return tg_fail(err, TG_NOINPUT,
+                   "tokenizer: '%s' holds none of tokenizer.json, vocab.json + merges.txt, "
+                   "encoder.json + vocab.bpe",
+                   folder);
+}
+
+tg_status tg_tokenizer_open(tg_tokenizer **out, const char *path, tg_error *err) {
+    *out = NULL;
+    tg_tokenizer *t;
+    tg_status st = tg_tokenizer_create(&t, err);
+    if (st != TG_OK) return st;
+    bool is_file = tg_path_exists(path) && !tg_path_is_dir(path);
+    const char *slash = is_file ? strrchr(path, '/') : NULL;
+    char *folder = !is_file ? tg_strdup(path)
+                   : slash  ? tg_strndup(path, (size_t)(slash - path) + 1)
+                            : tg_strdup(".");
+    if (!folder) st = tg_fail_nomem(err, strlen(path));
+    if (st == TG_OK) st = is_file ? read_json(t, path, err) : read_folder(t, folder, err);
+    if (st == TG_OK) st = tg_settings_read(t, folder, err);
+    if (st == TG_OK) st = tg_tokenizer_finish(t, err);
+    tg_free(folder);
+    if (st == TG_OK)
+        *out = t;
+    else
+        tg_tokenizer_destroy(&t);
+    return st;
+}

@@ -1,0 +1,28 @@
+/* Character classes as Hugging Face's regular expressions see them (Unicode 16).
+ *
+ * utf8proc gives the categories; the letters, numbers and marks that Unicode gained after the
+ * version in Debian's utf8proc (15.0) are listed in unicode.c, so that answers do not depend on the
+ * installed library. */
+#ifndef TG_TEXT_UNICODE_H
+#define TG_TEXT_UNICODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The three classes that pre-tokenisers ask for are disjoint. */
+typedef enum tg_cp_class {
+    TG_CP_OTHER,
+    TG_CP_LETTER, /* \p{L} */
+    TG_CP_NUMBER, /* \p{N} */
+    TG_CP_SPACE   /* \s: the White_Space property */
+} tg_cp_class;
+
+tg_cp_class tg_unicode_class(uint32_t cp);
+bool tg_unicode_is_word(
+    uint32_t cp); /* \w: alphabetic, marks, decimal digits, connectors, joiners */
+
+/* Code points added to \p{L} (which 'L') or \p{N} ('N') since older tables, as pairs first, last; n
+ * gets the pairs. */
+const uint32_t *tg_unicode_added(char which, unsigned *n);
+
+#endif
