@@ -192,7 +192,7 @@ static bool put_ids(const tg_bpe *b, tg_view piece, const int32_t *ids, size_t n
     return true;
 }
 
-static tg_status encode(const tg_model *m, tg_scratch *s, tg_view piece, tg_sink *out,
+static tg_status encode(const tg_text_model *m, tg_scratch *s, tg_view piece, tg_sink *out,
                         tg_error *err) {
     const tg_bpe *b = (const tg_bpe *)m;
     if (!piece.len) return TG_OK;
@@ -223,4 +223,4 @@ static tg_status encode(const tg_model *m, tg_scratch *s, tg_view piece, tg_sink
     return TG_OK;
 }
 
-const tg_model_ops tg_bpe_ops = {"BPE", encode, tg_bpe_write_json, tg_bpe_destroy};
+const tg_text_model_ops tg_bpe_ops = {"BPE", encode, tg_bpe_write_json, tg_bpe_destroy};

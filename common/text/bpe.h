@@ -5,15 +5,15 @@
 #ifndef TG_TEXT_BPE_H
 #define TG_TEXT_BPE_H
 
-#include "common/text/model.h"
+#include "common/text/text_model.h"
 
 /* From the "model" part of a tokenizer.json. */
-tg_status tg_bpe_read(tg_model **out, const json_t *part, tg_error *err) TG_MUST_CHECK;
+tg_status tg_bpe_read(tg_text_model **out, const json_t *part, tg_error *err) TG_MUST_CHECK;
 /* From GPT-2's older pair of files: a JSON object of token -> id, and lines of "left right". */
-tg_status tg_bpe_open(tg_model **out, const char *vocab_path, const char *merges_path,
+tg_status tg_bpe_open(tg_text_model **out, const char *vocab_path, const char *merges_path,
                       tg_error *err) TG_MUST_CHECK;
 
 /* merges.txt of a BPE model (with the "#version" line). */
-void tg_bpe_write_merges(const tg_model *m, tg_buf *out);
+void tg_bpe_write_merges(const tg_text_model *m, tg_buf *out);
 
 #endif

@@ -16,7 +16,7 @@ typedef struct tg_bpe_pair {
 } tg_bpe_pair;
 
 typedef struct tg_bpe {
-    tg_model base;
+    tg_text_model base;
     tg_bpe_slot *table; /* open addressing, mask + 1 slots */
     size_t mask;
     tg_bpe_pair *merges; /* by rank */
@@ -39,8 +39,8 @@ static inline size_t tg_bpe_hash(uint64_t key) {
     return (size_t)(key ^ key >> 32);
 }
 
-extern const tg_model_ops tg_bpe_ops;
-void tg_bpe_destroy(tg_model *m);
-void tg_bpe_write_json(const tg_model *m, tg_buf *out);
+extern const tg_text_model_ops tg_bpe_ops;
+void tg_bpe_destroy(tg_text_model *m);
+void tg_bpe_write_json(const tg_text_model *m, tg_buf *out);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-void tg_bpe_destroy(tg_model *m) {
+void tg_bpe_destroy(tg_text_model *m) {
     tg_bpe *b = (tg_bpe *)m;
     tg_vocab_fini(&b->base.vocab);
     tg_free(b->table);
@@ -171,7 +171,7 @@ static tg_status create(tg_bpe **out, tg_error *err) {
     return TG_OK;
 }
 
-static tg_status finish(tg_bpe *b, tg_status st, tg_model **out, tg_error *err) {
+static tg_status finish(tg_bpe *b, tg_status st, tg_text_model **out, tg_error *err) {
     if (st == TG_OK) st = index_bytes(b, err);
     if (st == TG_OK)
         *out = &b->base;
@@ -204,7 +204,7 @@ static tg_status refuse_options(const json_t *part, tg_error *err) {
     return st;
 }
 
-tg_status tg_bpe_read(tg_model **out, const json_t *part, tg_error *err) {
+tg_status tg_bpe_read(tg_text_model **out, const json_t *part, tg_error *err) {
     tg_status st = tg_part_check(
         part, "model",
         "type dropout unk_token continuing_subword_prefix end_of_word_suffix fuse_unk "
@@ -225,7 +225,7 @@ tg_status tg_bpe_read(tg_model **out, const json_t *part, tg_error *err) {
     return finish(b, st, out, err);
 }
 
-tg_status tg_bpe_open(tg_model **out, const char *vocab_path, const char *merges_path,
+tg_status tg_bpe_open(tg_text_model **out, const char *vocab_path, const char *merges_path,
                       tg_error *err) {
     tg_bpe *b;
     tg_status st = create(&b, err);
@@ -242,7 +242,7 @@ tg_status tg_bpe_open(tg_model **out, const char *vocab_path, const char *merges
     return finish(b, st, out, err);
 }
 
-void tg_bpe_write_json(const tg_model *m, tg_buf *out) {
+void tg_bpe_write_json(const tg_text_model *m, tg_buf *out) {
     const tg_bpe *b = (const tg_bpe *)m;
     const tg_vocab *v = &m->vocab;
     tg_buf_puts(out, "{\"type\":\"BPE\",\"dropout\":null,\"unk_token\":");
@@ -267,7 +267,7 @@ void tg_bpe_write_json(const tg_model *m, tg_buf *out) {
     tg_buf_puts(out, "\n]}");
 }
 
-void tg_bpe_write_merges(const tg_model *m, tg_buf *out) {
+void tg_bpe_write_merges(const tg_text_model *m, tg_buf *out) {
     const tg_bpe *b = (const tg_bpe *)m;
     tg_buf_puts(out, "#version: 0.2\n");
     for (size_t i = 0; i < b->n_merges; i++)

@@ -9,7 +9,7 @@
 /* One run over a text: what every level needs. */
 typedef struct run {
     const tg_pretok *pretok;
-    const tg_model *model;
+    const tg_text_model *model;
     tg_scratch *scratch;
     tg_sink *out;
     tg_error *err;
@@ -121,7 +121,7 @@ static tg_status cut(run *r, size_t level, tg_view v) {
     }
 }
 
-tg_status tg_pretok_run(const tg_pretok *p, const tg_model *model, tg_scratch *s, tg_view text,
+tg_status tg_pretok_run(const tg_pretok *p, const tg_text_model *model, tg_scratch *s, tg_view text,
                         tg_sink *out, tg_error *err) {
     run r = {p, model, s, out, err};
     return cut(&r, 0, text);

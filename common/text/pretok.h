@@ -5,7 +5,7 @@
 #ifndef TG_TEXT_PRETOK_H
 #define TG_TEXT_PRETOK_H
 
-#include "common/text/model.h"
+#include "common/text/text_model.h"
 #include "common/text/regex.h"
 
 typedef enum tg_pretok_kind {
@@ -44,7 +44,7 @@ tg_status tg_pretok_read(tg_pretok *p, const json_t *part, tg_error *err) TG_MUS
 void tg_pretok_fini(tg_pretok *p);
 
 /* Cuts text and gives each piece to the model, in order. */
-tg_status tg_pretok_run(const tg_pretok *p, const tg_model *model, tg_scratch *s, tg_view text,
+tg_status tg_pretok_run(const tg_pretok *p, const tg_text_model *model, tg_scratch *s, tg_view text,
                         tg_sink *out, tg_error *err) TG_MUST_CHECK;
 
 #endif

@@ -22,11 +22,11 @@ typedef struct family {
                                       the pre-tokenizer */
 } family;
 static const family families[] = {
+    {"Roberta", "roberta", {"<s>", "</s>", "<pad>", "<unk>"}, true},
     {"GPT2", "gpt2", {EOT, EOT, NULL, EOT}, true},
     {"GPTNeoX", "gpt_neox", {EOT, EOT, NULL, EOT}, true},
     {"GPTJ", "gptj", {EOT, EOT, NULL, EOT}, true},
     {"Qwen2", "qwen2", {NULL, EOT, EOT, EOT}, false},
-    {"Roberta", "roberta", {"<s>", "</s>", "<pad>", "<unk>"}, true},
     {"Bart", "bart", {"<s>", "</s>", "<pad>", "<unk>"}, true},
 };
 
@@ -61,9 +61,9 @@ static const family *find_family(const tg_tokenizer *t, const files *f) {
             return fam;
     }
     if (class || type) return NULL;
-    /* No file names a family: the vocabulary gives it away. */
-    if (tg_tokenizer_id(t, EOT) >= 0) return &families[0];
-    return tg_tokenizer_id(t, "<s>") >= 0 && tg_tokenizer_id(t, "</s>") >= 0 ? &families[4] : NULL;
+    /* No file names a family: the vocabulary gives it away. RoBERTa's also holds GPT-2's token, so it comes first. */
+    if (tg_tokenizer_id(t, "<s>") >= 0 && tg_tokenizer_id(t, "</s>") >= 0) return &families[0];
+    return tg_tokenizer_id(t, EOT) >= 0 ? &families[1] : NULL;
 }
 
 /* "text" or {"content": "text", …}; NULL for null. */

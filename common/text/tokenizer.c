@@ -126,12 +126,12 @@ tg_status tg_tokenizer_decode(const tg_tokenizer *t, const int32_t *ids, size_t 
     for (size_t i = 0; i < n; i++) {
         if (ids[i] >= t->size || !t->token[ids[i]]) continue;
         if ((flags & TG_DECODE_SKIP_SPECIAL) && t->special[ids[i]]) continue;
-        tg_decoder_put(&t->decoder, ids[i], first, &s->joined);
+        tg_text_decoder_put(&t->decoder, ids[i], first, &s->joined);
         first = false;
     }
     size_t start = out->len;
     tg_utf8_append_lossy(out, s->joined.data, s->joined.len);
-    if (flags & TG_DECODE_CLEAN_UP) tg_decoder_clean_up(out, start);
+    if (flags & TG_DECODE_CLEAN_UP) tg_text_decoder_clean_up(out, start);
     bool failed = s->joined.failed || out->failed;
     tg_scratch_give(t->pool, s);
     return failed ? tg_fail_nomem(err, n) : TG_OK;
@@ -199,9 +199,9 @@ void tg_tokenizer_destroy(tg_tokenizer **tp) {
     tg_added_fini(&t->added);
     tg_normalizer_fini(&t->normalizer);
     tg_pretok_fini(&t->pretok);
-    tg_model_destroy(&t->model);
+    tg_text_model_destroy(&t->model);
     tg_postproc_fini(&t->postproc);
-    tg_decoder_fini(&t->decoder);
+    tg_text_decoder_fini(&t->decoder);
     tg_free(t->token);
     tg_free(t->special);
     tg_free(t->config_json);

@@ -4,8 +4,8 @@
 #define TG_TEXT_TOKENIZER_IMPL_H
 
 #include "common/text/added.h"
-#include "common/text/decoder.h"
-#include "common/text/model.h"
+#include "common/text/text_decoder.h"
+#include "common/text/text_model.h"
 #include "common/text/normalizer.h"
 #include "common/text/postproc.h"
 #include "common/text/pretok.h"
@@ -15,9 +15,9 @@ struct tg_tokenizer {
     tg_added added;
     tg_normalizer normalizer;
     tg_pretok pretok;
-    tg_model *model;
+    tg_text_model *model;
     tg_postproc postproc;
-    tg_decoder decoder;
+    tg_text_decoder decoder;
 
     int32_t size;       /* one past the largest id */
     const char **token; /* id -> text, added tokens first; borrowed, NULL for a hole */

@@ -27,7 +27,7 @@ tg_status tg_tokenizer_read_parts(tg_tokenizer *t, const json_t *root, tg_error 
     if (st == TG_OK) st = tg_pretok_read(&t->pretok, json_object_get(root, "pre_tokenizer"), err);
     if (st == TG_OK)
         st = tg_postproc_read(&t->postproc, json_object_get(root, "post_processor"), err);
-    if (st == TG_OK) st = tg_decoder_read(&t->decoder, json_object_get(root, "decoder"), err);
+    if (st == TG_OK) st = tg_text_decoder_read(&t->decoder, json_object_get(root, "decoder"), err);
     return st;
 }
 
@@ -47,7 +47,8 @@ static tg_status read_json(tg_tokenizer *t, const char *path, tg_error *err) {
                      version ? version : "none");
     if (st == TG_OK) st = tg_tokenizer_read_parts(t, root, err);
     if (st == TG_OK)
-        st = tg_model_read(&t->model, json_object_get(root, "model"), t->pretok.byte_level, err);
+        st = tg_text_model_read(&t->model, json_object_get(root, "model"), t->pretok.byte_level,
+                                err);
     if (st == TG_OK)
         st = tg_added_read(&t->added, json_object_get(root, "added_tokens"), &t->model->vocab, err);
     json_decref(root);
@@ -123,7 +124,7 @@ tg_status tg_tokenizer_finish(tg_tokenizer *t, tg_error *err) {
         if (st == TG_OK) st = check_ids(&t->postproc.part[i].after, t->size, err);
     }
     if (st == TG_OK) st = tg_added_build(&t->added, &t->normalizer, err);
-    if (st == TG_OK) st = tg_decoder_build(&t->decoder, t->size, text_of, t, err);
+    if (st == TG_OK) st = tg_text_decoder_build(&t->decoder, t->size, text_of, t, err);
     return st;
 }
 

@@ -1,13 +1,13 @@
 /* Decoding by a table from id to bytes, made once. Read-only afterwards. */
-#include "common/text/decoder.h"
+#include "common/text/text_decoder.h"
 
 #include "common/base/alloc.h"
 #include "common/text/bytelevel.h"
 
 #include <string.h>
 
-tg_status tg_decoder_read(tg_decoder *d, const json_t *part, tg_error *err) {
-    *d = (tg_decoder){0};
+tg_status tg_text_decoder_read(tg_text_decoder *d, const json_t *part, tg_error *err) {
+    *d = (tg_text_decoder){0};
     bool none = !part || json_is_null(part);
     d->json = none ? tg_strdup("null") : tg_part_dump(part);
     if (!d->json) return tg_fail_nomem(err, 0);
@@ -23,9 +23,9 @@ tg_status tg_decoder_read(tg_decoder *d, const json_t *part, tg_error *err) {
     return tg_part_check(part, "decoder", "type add_prefix_space trim_offsets use_regex", err);
 }
 
-tg_status tg_decoder_build(tg_decoder *d, int32_t n,
-                           const char *(*text)(const void *arg, int32_t id), const void *arg,
-                           tg_error *err) {
+tg_status tg_text_decoder_build(tg_text_decoder *d, int32_t n,
+                                const char *(*text)(const void *arg, int32_t id), const void *arg,
+                                tg_error *err) {
     d->offsets = tg_alloc_array((size_t)n + 1, sizeof *d->offsets);
     if (!d->offsets) return tg_fail_nomem(err, (size_t)n * sizeof *d->offsets);
     d->n_tokens = n;
@@ -42,14 +42,14 @@ tg_status tg_decoder_build(tg_decoder *d, int32_t n,
     return TG_OK;
 }
 
-void tg_decoder_fini(tg_decoder *d) {
+void tg_text_decoder_fini(tg_text_decoder *d) {
     tg_free(d->json);
     tg_free(d->offsets);
     tg_buf_fini(&d->bytes);
-    *d = (tg_decoder){0};
+    *d = (tg_text_decoder){0};
 }
 
-void tg_decoder_put(const tg_decoder *d, int32_t id, bool first, tg_buf *out) {
+void tg_text_decoder_put(const tg_text_decoder *d, int32_t id, bool first, tg_buf *out) {
     if (!d->byte_level && !first) tg_buf_putc(out, ' ');
     uint32_t start = d->offsets[id];
     tg_buf_append(out, d->bytes.data + start, d->offsets[id + 1] - start);
@@ -70,7 +70,7 @@ static void replace(tg_buf *b, size_t start, const char *from, const char *to) {
     if (b->data && start < b->len) b->len = w, b->data[w] = 0;
 }
 
-void tg_decoder_clean_up(tg_buf *out, size_t start) {
+void tg_text_decoder_clean_up(tg_buf *out, size_t start) {
     static const char *const rules[][2] = {
         {" .", "."},     {" ?", "?"},   {" !", "!"},   {" ,", ","},     {" ' ", "'"},
         {" n't", "n't"}, {" 'm", "'m"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};

@@ -1,11 +1,12 @@
 /* Which model a tokenizer.json asks for. */
-#include "common/text/model.h"
+#include "common/text/text_model.h"
 
 #include "common/text/bpe.h"
 
 #include <string.h>
 
-tg_status tg_model_read(tg_model **out, const json_t *part, bool byte_level, tg_error *err) {
+tg_status tg_text_model_read(tg_text_model **out, const json_t *part, bool byte_level,
+                             tg_error *err) {
     *out = NULL;
     if (!json_is_object(part)) return tg_fail(err, TG_DATA, "model: expected an object");
     const char *type = tg_part_type(part);
@@ -22,7 +23,7 @@ tg_status tg_model_read(tg_model **out, const json_t *part, bool byte_level, tg_
     return tg_bpe_read(out, part, err);
 }
 
-void tg_model_destroy(tg_model **m) {
+void tg_text_model_destroy(tg_text_model **m) {
     if (*m) (*m)->ops->destroy(*m);
     *m = NULL;
 }
