@@ -54,11 +54,16 @@ SAN_FLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer $(i
 CFLAGS_ALL = -std=c11 $(CFLAGS) -fno-math-errno $(WARN) $(SAN_FLAGS) -pthread
 LDLIBS_ALL = $(PKG_LIBS) -pthread -ldl -lm
 # The fast kernels may fuse multiply and add and vectorise loops marked `omp simd`; never -ffast-math.
-NN_CPU_FLAGS := -O3 -ffp-contract=fast -fopenmp-simd
+NN_CPU_FLAGS := -O3 -ffp-contract=fast -fopenmp-simd -fno-trapping-math
+# Their inner loops are compiled once for each instruction set; the choice is made when the program runs.
+NN_ISAS := plain $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),avx2 avx512)
+NN_ISA_FLAGS_avx2   := -DTG_ISA_AVX2 -mavx2 -mfma
+NN_ISA_FLAGS_avx512 := -DTG_ISA_AVX512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
 
 # ---- sources ----------------------------------------------------------------------------------
 find_c = $(sort $(shell find $(1) -name '*.c' 2>/dev/null))
-SRC_COMMON  := $(filter-out common/cli/%,$(call find_c,common)) $(call find_c,proto)
+SRC_KERNELS := $(call find_c,common/nn/cpu/kernels)
+SRC_COMMON  := $(filter-out common/cli/% $(SRC_KERNELS),$(call find_c,common)) $(call find_c,proto)
 SRC_CLI     := $(call find_c,common/cli)
 SRC_ENV     := $(call find_c,env-server)
 SRC_LEARNER := $(call find_c,learner)
@@ -66,7 +71,8 @@ HEADERS     := $(sort $(shell find common proto env-server learner -name '*.h' 2
 GEN         := $(BUILD)/gen/proto/textgen.pb-c
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
-OBJ_COMMON  := $(call obj,$(SRC_COMMON)) $(BUILD)/obj/gen/textgen.pb-c.o
+OBJ_KERNELS := $(foreach isa,$(NN_ISAS),$(patsubst %.c,$(BUILD)/obj/$(isa)/%.o,$(SRC_KERNELS)))
+OBJ_COMMON  := $(call obj,$(SRC_COMMON)) $(OBJ_KERNELS) $(BUILD)/obj/gen/textgen.pb-c.o
 OBJ_CLI     := $(call obj,$(filter-out %/main.c,$(SRC_CLI)))
 OBJ_ENV     := $(call obj,$(filter-out env-server/main.c,$(SRC_ENV)))
 OBJ_LEARNER := $(call obj,$(filter-out learner/main.c,$(SRC_LEARNER)))
@@ -112,6 +118,15 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/.deps | $(GEN).h
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(PKG_CFLAGS) $(CFLAGS_ALL) $(if $(filter common/nn/cpu/%,$<),$(NN_CPU_FLAGS)) -MMD -MP -c -o $@ $<
+
+define kernel_rule
+$(BUILD)/obj/$(1)/common/nn/cpu/kernels/%.o: common/nn/cpu/kernels/%.c $(BUILD)/.deps
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$< [$(1)])
+	$$(Q)$$(CC) $$(CPPFLAGS_ALL) $$(CFLAGS_ALL) $$(NN_CPU_FLAGS) $$(NN_ISA_FLAGS_$(1)) \
+	  $$(if $$(filter %/adamw.c,$$<),-ffp-contract=off) -MMD -MP -c -o $$@ $$<
+endef
+$(foreach isa,$(NN_ISAS),$(eval $(call kernel_rule,$(isa))))
 
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/proto/%.c
 	@mkdir -p $(@D)
@@ -218,7 +233,7 @@ lint: $(GEN).h ## clang-tidy and cppcheck
 	$(Q)printf '%s\n' $(SRC_COMMON) $(SRC_CLI) $(SRC_ENV) $(SRC_LEARNER) | \
 	  xargs -P $(JOBS) -n 4 sh -c 'clang-tidy --quiet "$$@" -- -std=c11 $(CPPFLAGS_ALL) $(PKG_CFLAGS)' sh
 	$(Q)cppcheck --quiet --enable=warning,portability --inline-suppr --error-exitcode=1 -I. -I$(BUILD)/gen common env-server learner proto
-FORMATTED := $(SRC_COMMON) $(SRC_CLI) $(SRC_ENV) $(SRC_LEARNER) $(HEADERS) $(wildcard tests/*/*.c tests/*/*.h)
+FORMATTED := $(SRC_COMMON) $(SRC_KERNELS) $(SRC_CLI) $(SRC_ENV) $(SRC_LEARNER) $(HEADERS) $(wildcard tests/*/*.c tests/*/*.h)
 format: ## Format all C files
 	$(Q)clang-format -i $(FORMATTED)
 format-check: ## Fail when a file is not formatted

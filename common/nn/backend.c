@@ -5,6 +5,7 @@
 #include "common/base/alloc.h"
 #include "common/base/check.h"
 #include "common/base/str.h"
+#include "common/nn/cpu/cpu.h"
 #include "common/nn/ref/ref.h"
 
 #include <string.h>
@@ -14,7 +15,7 @@ struct tg_backend_block {
     size_t bytes;
 };
 
-static const struct tg_backend_ops *const backends[] = {&tg_ref_backend, NULL};
+static const struct tg_backend_ops *const backends[] = {&tg_cpu_backend, &tg_ref_backend, NULL};
 
 const struct tg_backend_ops *const *tg_backend_list(void) {
     return backends;

@@ -40,8 +40,9 @@ struct tg_backend {
     const tg_ops *ops; /* read-only */
     const struct tg_backend_ops *vtable;
     tg_team *team;
-    size_t bytes_used, bytes_peak;   /* of tg_backend_alloc */
-    void *scratch;                   /* private from here on */
+    size_t bytes_used, bytes_peak;        /* of tg_backend_alloc */
+    const struct tg_cpu_kernels *kernels; /* private from here on; cpu: chosen for this machine */
+    void *scratch;
     struct tg_backend_block *blocks; /* what alloc handed out, with sizes */
     size_t n_blocks, cap_blocks;
 };

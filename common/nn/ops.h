@@ -1,7 +1,9 @@
-/* The op table: every computation of the engine, one slot each. The contract of a slot (math, shapes, overwrite or
- * accumulate, aliasing) is in common/nn/op/<op>.h; ref/ defines it with naive loops, cpu/ is the fast one.
+/* The op table: every computation of the engine, one slot each. The contract of a slot (math,
+ * shapes, overwrite or accumulate, aliasing) is in common/nn/op/<op>.h; ref/ defines it with naive
+ * loops, cpu/ is the fast one.
  *
- * Letters: N rows (packed tokens), C channels, H query heads, G key/value heads, D head size, V vocabulary, S sequences. */
+ * Letters: N rows (packed tokens), C channels, H query heads, G key/value heads, D head size, V
+ * vocabulary, S sequences. */
 #ifndef TG_NN_OPS_H
 #define TG_NN_OPS_H
 

@@ -15,7 +15,7 @@ void tg_ref_adamw(tg_backend *be, float *param, float *grad, float *m, float *v,
         float g = grad[i] * s->grad_scale;
         float p = param[i] * decay;
         m[i] = w1 < 0.5f ? fmaf(w1, g - m[i], m[i]) : fmaf(w1 - 1, g - m[i], g); /* torch.lerp */
-        v[i] = v[i] * beta2 + w2 * g * g;
+        v[i] = fmaf(w2 * g, g, v[i] * beta2); /* mul_, addcmul_ */
         float denom = sqrtf(v[i]) / root2 + eps;
         param[i] = p + step_size * m[i] / denom;
         grad[i] = 0;

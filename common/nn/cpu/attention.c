@@ -1,0 +1,246 @@
+/* Attention on packed sequences: (sequence, head) pairs are spread over the team; within one, tiles
+ * of 32 queries meet blocks of 256 keys with a running softmax (Milakov & Gimelshein 2018), so that
+ * a tile's scores fit on the stack and in the second cache whatever the length. Backward gives each
+ * (sequence, key/value head) to one thread: nothing is shared. */
+#include "common/nn/cpu/cpu.h"
+
+#include "common/base/check.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { QUERIES = 32, KEYS = 256 };
+
+typedef struct attn_job {
+    const tg_cpu_kernels *kernels;
+    float *out, *lse, *dq, *dk, *dv;
+    const float *q, *k, *v, *dout, *fwd_out, *fwd_lse;
+    const int32_t *offsets;
+    int stride;
+    tg_attn_dims d;
+} attn_job;
+
+/* Keys that the queries [i0, i0 + rows) of a sequence of n may see, counted from its start. */
+static int keys_seen(const attn_job *j, int i0, int rows, int n) {
+    return j->d.causal ? i0 + rows : n;
+}
+
+static tg_score_tile score_tile(const attn_job *j, float *s, int i0, int rows, int k0, int cols) {
+    return (tg_score_tile){.s = s,
+                           .ld = KEYS,
+                           .rows = rows,
+                           .cols = cols,
+                           .limit = i0 - k0 + 1,
+                           .causal = j->d.causal,
+                           .scale = j->d.scale};
+}
+
+static void forward_queries(const attn_job *j, int first, int n, int h, int i0, int rows) {
+    const int D = j->d.D, H = j->d.H;
+    const size_t stride = (size_t)j->stride, base = (size_t)first * stride;
+    const size_t kv = base + (size_t)(h / (H / j->d.G)) * (size_t)D;
+    const size_t row = (size_t)(first + i0) * (size_t)H + (size_t)h;
+    float s[QUERIES * KEYS], top[QUERIES], sum[QUERIES], fix[QUERIES];
+    for (int r = 0; r < rows; r++) top[r] = -INFINITY, sum[r] = 0;
+    float *out = j->out + row * (size_t)D;
+    const int seen = keys_seen(j, i0, rows, n), ldo = H * D;
+    for (int k0 = 0; k0 < seen; k0 += KEYS) {
+        const int cols = TG_MIN(KEYS, seen - k0);
+        tg_cpu_gemm_tile(&(tg_gemm){.c = s,
+                                    .a = j->q + base + (size_t)i0 * stride + (size_t)h * D,
+                                    .b = j->k + kv + (size_t)k0 * stride,
+                                    .M = rows,
+                                    .N = cols,
+                                    .K = D,
+                                    .ldc = KEYS,
+                                    .lda = j->stride,
+                                    .ldb = j->stride,
+                                    .tb = true});
+        tg_score_tile t = score_tile(j, s, i0, rows, k0, cols);
+        j->kernels->softmax_tile(&t, top, sum, fix);
+        for (int r = 0; k0 && r < rows; r++)
+            j->kernels->scale(out + (size_t)r * ldo, fix[r], (size_t)D);
+        tg_cpu_gemm_tile(&(tg_gemm){.c = out,
+                                    .a = s,
+                                    .b = j->v + kv + (size_t)k0 * stride,
+                                    .M = rows,
+                                    .N = D,
+                                    .K = cols,
+                                    .ldc = ldo,
+                                    .lda = KEYS,
+                                    .ldb = j->stride,
+                                    .accumulate = k0 > 0});
+    }
+    for (int r = 0; r < rows; r++) {
+        j->kernels->scale(out + (size_t)r * ldo, 1.0f / sum[r], (size_t)D);
+        j->lse[row + (size_t)r * H] = top[r] + logf(sum[r]);
+    }
+}
+
+static void forward_pair(void *arg, int tile) {
+    const attn_job *j = arg;
+    const int s = tile / j->d.H, h = tile % j->d.H;
+    const int first = j->offsets[s], n = j->offsets[s + 1] - first;
+    for (int i0 = 0; i0 < n; i0 += QUERIES)
+        forward_queries(j, first, n, h, i0, TG_MIN(QUERIES, n - i0));
+}
+
+void tg_cpu_attention_forward(tg_backend *be, float *out, float *lse, const float *q,
+                              const float *k, const float *v, int stride, const int32_t *offsets,
+                              int n_seqs, tg_attn_dims dims) {
+    attn_job j = {.kernels = be->kernels,
+                  .out = out,
+                  .lse = lse,
+                  .q = q,
+                  .k = k,
+                  .v = v,
+                  .offsets = offsets,
+                  .stride = stride,
+                  .d = dims};
+    tg_team_run(be->team, n_seqs * dims.H, forward_pair, &j);
+}
+
+/* dq += ds k;  dk += ds^T q;  dv += p^T dout;  p = exp(scale q k^T - lse), ds = scale p (dout v^T -
+ * dout . out). */
+static void backward_queries(const attn_job *j, int first, int n, int h, int i0, int rows) {
+    const int D = j->d.D, H = j->d.H, ld = j->stride, ldo = H * D;
+    const size_t stride = (size_t)ld, base = (size_t)first * stride;
+    const size_t kv = base + (size_t)(h / (H / j->d.G)) * (size_t)D;
+    const size_t qi = base + (size_t)i0 * stride + (size_t)h * D;
+    const size_t row = (size_t)(first + i0) * (size_t)H + (size_t)h;
+    const float *dout = j->dout + row * (size_t)D;
+    float p[QUERIES * KEYS], ds[QUERIES * KEYS], lse[QUERIES], delta[QUERIES];
+    for (int r = 0; r < rows; r++) {
+        size_t at = row + (size_t)r * H;
+        lse[r] = j->fwd_lse[at];
+        delta[r] = j->kernels->dot(j->dout + at * (size_t)D, j->fwd_out + at * (size_t)D, D);
+    }
+    const int seen = keys_seen(j, i0, rows, n);
+    for (int k0 = 0; k0 < seen; k0 += KEYS) {
+        const int cols = TG_MIN(KEYS, seen - k0);
+        const size_t at = kv + (size_t)k0 * stride;
+        tg_cpu_gemm_tile(&(tg_gemm){.c = p,
+                                    .a = j->q + qi,
+                                    .b = j->k + at,
+                                    .M = rows,
+                                    .N = cols,
+                                    .K = D,
+                                    .ldc = KEYS,
+                                    .lda = ld,
+                                    .ldb = ld,
+                                    .tb = true});
+        tg_cpu_gemm_tile(&(tg_gemm){.c = ds,
+                                    .a = dout,
+                                    .b = j->v + at,
+                                    .M = rows,
+                                    .N = cols,
+                                    .K = D,
+                                    .ldc = KEYS,
+                                    .lda = ldo,
+                                    .ldb = ld,
+                                    .tb = true});
+        tg_score_tile t = score_tile(j, p, i0, rows, k0, cols);
+        j->kernels->softmax_grad_tile(&t, ds, lse, delta);
+        tg_cpu_gemm_tile(&(tg_gemm){.c = j->dq + qi,
+                                    .a = ds,
+                                    .b = j->k + at,
+                                    .M = rows,
+                                    .N = D,
+                                    .K = cols,
+                                    .ldc = ld,
+                                    .lda = KEYS,
+                                    .ldb = ld,
+                                    .accumulate = true});
+        tg_cpu_gemm_tile(&(tg_gemm){.c = j->dk + at,
+                                    .a = ds,
+                                    .b = j->q + qi,
+                                    .M = cols,
+                                    .N = D,
+                                    .K = rows,
+                                    .ldc = ld,
+                                    .lda = KEYS,
+                                    .ldb = ld,
+                                    .ta = true,
+                                    .accumulate = true});
+        tg_cpu_gemm_tile(&(tg_gemm){.c = j->dv + at,
+                                    .a = p,
+                                    .b = dout,
+                                    .M = cols,
+                                    .N = D,
+                                    .K = rows,
+                                    .ldc = ld,
+                                    .lda = KEYS,
+                                    .ldb = ldo,
+                                    .ta = true,
+                                    .accumulate = true});
+    }
+}
+
+static void backward_pair(void *arg, int tile) {
+    const attn_job *j = arg;
+    const int s = tile / j->d.G, g = tile % j->d.G, group = j->d.H / j->d.G;
+    const int first = j->offsets[s], n = j->offsets[s + 1] - first;
+    for (int h = g * group; h < (g + 1) * group; h++)
+        for (int i0 = 0; i0 < n; i0 += QUERIES)
+            backward_queries(j, first, n, h, i0, TG_MIN(QUERIES, n - i0));
+}
+
+void tg_cpu_attention_backward(tg_backend *be, float *dq, float *dk, float *dv, const float *dout,
+                               const float *out, const float *lse, const float *q, const float *k,
+                               const float *v, int stride, const int32_t *offsets, int n_seqs,
+                               tg_attn_dims dims) {
+    attn_job j = {.kernels = be->kernels,
+                  .dq = dq,
+                  .dk = dk,
+                  .dv = dv,
+                  .dout = dout,
+                  .fwd_out = out,
+                  .fwd_lse = lse,
+                  .q = q,
+                  .k = k,
+                  .v = v,
+                  .offsets = offsets,
+                  .stride = stride,
+                  .d = dims};
+    tg_team_run(be->team, n_seqs * dims.G, backward_pair, &j);
+}
+
+typedef struct decode_job {
+    const tg_cpu_kernels *kernels;
+    float *out;
+    const float *q, *k, *v;
+    const int32_t *slots, *lengths;
+    size_t q_stride, slot_floats;
+    tg_attn_dims d;
+} decode_job;
+
+static void decode_heads(void *arg, size_t first, size_t count) {
+    const decode_job *j = arg;
+    const size_t H = (size_t)j->d.H, D = (size_t)j->d.D, G = (size_t)j->d.G;
+    for (size_t i = first; i < first + count; i++) {
+        size_t b = i / H, h = i % H, kv = (size_t)j->slots[b] * j->slot_floats + h / (H / G) * D;
+        j->kernels->decode(j->out + i * D, j->q + b * j->q_stride + h * D, j->k + kv, j->v + kv,
+                           j->lengths[b], G * D, j->d.D, j->d.scale);
+    }
+}
+
+void tg_cpu_attention_decode(tg_backend *be, float *out, const float *q, int q_stride,
+                             const float *k_cache, const float *v_cache, int max_len,
+                             const int32_t *slots, const int32_t *lengths, int B,
+                             tg_attn_dims dims) {
+    decode_job j = {be->kernels,
+                    out,
+                    q,
+                    k_cache,
+                    v_cache,
+                    slots,
+                    lengths,
+                    (size_t)q_stride,
+                    (size_t)max_len * (size_t)dims.G * (size_t)dims.D,
+                    dims};
+    size_t longest = 1;
+    for (int b = 0; b < B; b++) longest = TG_MAX(longest, (size_t)TG_MAX(lengths[b], 0));
+    if (B > 0)
+        tg_cpu_for(be, (size_t)B * (size_t)dims.H, tg_cpu_grain(32768, (int)longest * dims.D),
+                   decode_heads, &j);
+}

@@ -1,0 +1,101 @@
+/* The table of the cpu backend, its memory, and how loops are cut for the team. */
+#include "common/nn/cpu/cpu.h"
+
+#include "common/base/alloc.h"
+#include "common/base/check.h"
+
+#include <cblas.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static void cpu_open(tg_backend *be) {
+    be->kernels = tg_cpu_kernels_choose();
+    openblas_set_num_threads(1); /* the team makes the tiles parallel, not the library */
+}
+
+/* Large blocks ask for large pages: weights are streamed through, and page walks would cost as much
+ * as the reading. */
+static void *cpu_alloc(tg_backend *be, size_t bytes) {
+    enum { HUGE_PAGE = 2 << 20 };
+    (void)be;
+    void *p = tg_alloc_aligned(bytes, bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : 64);
+#if defined(MADV_HUGEPAGE)
+    if (p && bytes >= 2 * HUGE_PAGE) (void)madvise(p, bytes, MADV_HUGEPAGE);
+#endif
+    return p;
+}
+
+static void cpu_free(tg_backend *be, void *p) {
+    (void)be;
+    tg_free(p);
+}
+
+static void cpu_upload(tg_backend *be, void *device, const void *host, size_t bytes) {
+    (void)be;
+    memcpy(device, host, bytes);
+}
+
+static void cpu_download(tg_backend *be, void *host, const void *device, size_t bytes) {
+    (void)be;
+    memcpy(host, device, bytes);
+}
+
+typedef struct range_job {
+    size_t n, grain;
+    tg_cpu_range_fn *work;
+    void *arg;
+} range_job;
+
+static void range_tile(void *arg, int tile) {
+    const range_job *job = arg;
+    size_t first = (size_t)tile * job->grain;
+    job->work(job->arg, first, TG_MIN(job->grain, job->n - first));
+}
+
+void tg_cpu_for(tg_backend *be, size_t n, size_t grain, tg_cpu_range_fn *work, void *arg) {
+    range_job job = {n, TG_MAX(grain, n / INT_MAX + 1), work, arg};
+    tg_team_run(be->team, (int)((n + job.grain - 1) / job.grain), range_tile, &job);
+}
+
+size_t tg_cpu_grain(size_t floats, int C) {
+    return C > 0 && (size_t)C < floats ? floats / (size_t)C : 1;
+}
+
+static const tg_ops cpu_ops = {
+    .matmul = tg_cpu_matmul,
+    .bias_forward = tg_cpu_bias_forward,
+    .bias_backward = tg_cpu_bias_backward,
+    .layernorm_forward = tg_cpu_layernorm_forward,
+    .layernorm_backward = tg_cpu_layernorm_backward,
+    .embed_forward = tg_cpu_embed_forward,
+    .embed_backward = tg_cpu_embed_backward,
+    .gather_rows = tg_cpu_gather_rows,
+    .scatter_add_rows = tg_cpu_scatter_add_rows,
+    .attention_forward = tg_cpu_attention_forward,
+    .attention_backward = tg_cpu_attention_backward,
+    .attention_decode = tg_cpu_attention_decode,
+    .gelu_forward = tg_cpu_gelu_forward,
+    .gelu_backward = tg_cpu_gelu_backward,
+    .add = tg_cpu_add,
+    .scale = tg_cpu_scale,
+    .fill = tg_cpu_fill,
+    .copy = tg_cpu_copy,
+    .sumsq = tg_cpu_sumsq,
+    .head_forward = tg_cpu_head_forward,
+    .head_backward = tg_cpu_head_backward,
+    .adamw = tg_cpu_adamw,
+};
+
+const struct tg_backend_ops tg_cpu_backend = {
+    .name = "cpu",
+    .summary = "OpenBLAS and vector kernels (AVX-512, AVX2 or plain) on all cores",
+    .ops = &cpu_ops,
+    .scratch_bytes = TG_CPU_SCRATCH_FLOATS * sizeof(float),
+    .threaded = true,
+    .open = cpu_open,
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .upload = cpu_upload,
+    .download = cpu_download,
+};

@@ -1,0 +1,62 @@
+/* The fast backend for CPUs: OpenBLAS on tiles of the output, own vector kernels for everything
+ * else.
+ *
+ * Every op is cut into tiles whose number and size depend on the shapes alone and whose results do
+ * not depend on the order in which they are computed: the number of threads never changes a bit of
+ * the result. */
+#ifndef TG_NN_CPU_H
+#define TG_NN_CPU_H
+
+#include "common/nn/backend.h"
+#include "common/nn/cpu/kernels.h"
+
+extern const struct tg_backend_ops tg_cpu_backend;
+
+enum { TG_CPU_SCRATCH_FLOATS = 6 << 20 };
+
+/* Calls work(arg, first, count) for runs of `grain` of the n items, on the team. */
+typedef void tg_cpu_range_fn(void *arg, size_t first, size_t count);
+void tg_cpu_for(tg_backend *be, size_t n, size_t grain, tg_cpu_range_fn *work, void *arg);
+/* Rows of C floats in a tile of about `floats` floats. */
+size_t tg_cpu_grain(size_t floats, int C);
+
+/* c (M,N) = op(a) op(b), or += ; rows lda, ldb, ldc floats apart. `after`, when given, is called on
+ * each tile of c as soon as it is done, on the thread that did it. */
+typedef struct tg_gemm {
+    float *c;
+    const float *a, *b;
+    int M, N, K, ldc, lda, ldb;
+    bool ta, tb, accumulate;
+    void (*after)(void *arg, int m, int n, int rows, int cols);
+    void *arg;
+} tg_gemm;
+void tg_cpu_gemm(tg_backend *be, const tg_gemm *g);
+/* One product on this thread. */
+void tg_cpu_gemm_tile(const tg_gemm *g);
+/* The sizes of the tiles that tg_cpu_gemm uses. */
+void tg_cpu_gemm_tiling(int M, int N, int K, int *rows, int *cols);
+
+tg_op_matmul tg_cpu_matmul;
+tg_op_bias_forward tg_cpu_bias_forward;
+tg_op_bias_backward tg_cpu_bias_backward;
+tg_op_layernorm_forward tg_cpu_layernorm_forward;
+tg_op_layernorm_backward tg_cpu_layernorm_backward;
+tg_op_embed_forward tg_cpu_embed_forward;
+tg_op_embed_backward tg_cpu_embed_backward;
+tg_op_gather_rows tg_cpu_gather_rows;
+tg_op_scatter_add_rows tg_cpu_scatter_add_rows;
+tg_op_attention_forward tg_cpu_attention_forward;
+tg_op_attention_backward tg_cpu_attention_backward;
+tg_op_attention_decode tg_cpu_attention_decode;
+tg_op_gelu_forward tg_cpu_gelu_forward;
+tg_op_gelu_backward tg_cpu_gelu_backward;
+tg_op_add tg_cpu_add;
+tg_op_scale tg_cpu_scale;
+tg_op_fill tg_cpu_fill;
+tg_op_copy tg_cpu_copy;
+tg_op_sumsq tg_cpu_sumsq;
+tg_op_head_forward tg_cpu_head_forward;
+tg_op_head_backward tg_cpu_head_backward;
+tg_op_adamw tg_cpu_adamw;
+
+#endif

@@ -1,0 +1,185 @@
+/* The fused head. Rows are taken in chunks, the vocabulary in panels: a chunk's logits for one
+ * panel are all that ever exists.
+ *
+ * Panels, rather than chunks of rows with the whole vocabulary, because backward knows lse and
+ * entropy already: then dw is written once per chunk of 2048 rows, where row chunks would stream
+ * the V x C gradient through memory for every few rows. */
+#include "common/nn/cpu/cpu.h"
+
+#include "common/base/check.h"
+
+#include <math.h>
+
+enum { ROWS = 2048, PANEL = 4096, LOGIT_FLOATS = 4 << 20 };
+
+typedef struct row_stats {
+    double top, sum, weighted;
+} row_stats;
+
+typedef struct head_job {
+    const tg_cpu_kernels *k;
+    float *logits; /* (rows, panel) */
+    const int32_t *tokens;
+    int panel, first; /* columns of logits; vocabulary index of the first */
+    int tile_cols, parts;
+    tg_softmax_part *part; /* (rows, parts) */
+    row_stats *stats;      /* (rows) */
+    float *token;          /* (rows): logit of the token */
+    const float *lse, *entropy, *dlogp, *dentropy;
+    float *out_logp, *out_entropy, *out_lse;
+} head_job;
+
+/* Columns of a panel for a chunk of `rows`: as many as the workspace holds. */
+static int panel_columns(int rows, int V) {
+    int cols = LOGIT_FLOATS / rows & ~255;
+    return TG_MIN(TG_MIN(TG_MAX(cols, 256), PANEL), V);
+}
+
+static tg_gemm logits_of(const head_job *j, const float *x, const float *w, int rows, int cols,
+                         int C) {
+    return (tg_gemm){.c = j->logits,
+                     .a = x,
+                     .b = w + (size_t)j->first * C,
+                     .M = rows,
+                     .N = cols,
+                     .K = C,
+                     .ldc = j->panel,
+                     .lda = C,
+                     .ldb = C,
+                     .tb = true,
+                     .arg = (void *)(uintptr_t)j};
+}
+
+static tg_logit_tile logit_tile(const head_job *j, int m, int n, int rows, int cols) {
+    return (tg_logit_tile){.logits = j->logits + (size_t)m * j->panel + n,
+                           .ld = (size_t)j->panel,
+                           .rows = rows,
+                           .first = j->first + n,
+                           .cols = cols,
+                           .tokens = j->tokens + m};
+}
+
+static void stats_tile(void *arg, int m, int n, int rows, int cols) {
+    const head_job *j = arg;
+    tg_logit_tile t = logit_tile(j, m, n, rows, cols);
+    j->k->head_stats(&t, j->part + (size_t)m * j->parts + n / j->tile_cols, (size_t)j->parts,
+                     j->token + m);
+}
+
+/* Adds the parts of a panel to the running statistics, in order of the vocabulary. */
+static void merge_parts(const head_job *j, int rows, int parts) {
+    for (int r = 0; r < rows; r++) {
+        row_stats s = j->stats[r];
+        for (int i = 0; i < parts; i++) {
+            tg_softmax_part p = j->part[(size_t)r * j->parts + i];
+            double top = TG_MAX(s.top, (double)p.top);
+            double fs = s.sum > 0 ? exp(s.top - top) : 0, fp = exp((double)p.top - top);
+            double ds = s.sum > 0 ? s.top - top : 0, dp = (double)p.top - top;
+            s.weighted =
+                fs * (s.weighted + ds * s.sum) + fp * ((double)p.weighted + dp * (double)p.sum);
+            s.sum = fs * s.sum + fp * (double)p.sum;
+            s.top = top;
+        }
+        j->stats[r] = s;
+    }
+}
+
+/* entropy = log Z - E[l - top], with Z relative to the top: no cancellation of large logits. */
+static void finish_rows(const head_job *j, int rows) {
+    for (int r = 0; r < rows; r++) {
+        row_stats s = j->stats[r];
+        double log_sum = log(s.sum);
+        j->out_lse[r] = (float)(s.top + log_sum);
+        j->out_logp[r] = (float)((double)j->token[r] - s.top - log_sum);
+        j->out_entropy[r] = (float)(log_sum - s.weighted / s.sum);
+    }
+}
+
+static void forward_chunk(tg_backend *be, head_job *j, const float *x, const float *w, int rows,
+                          int C, int V) {
+    for (int r = 0; r < rows; r++) j->stats[r] = (row_stats){-INFINITY, 0, 0};
+    for (j->first = 0; j->first < V; j->first += j->panel) {
+        int cols = TG_MIN(j->panel, V - j->first), tile_rows;
+        tg_gemm g = logits_of(j, x, w, rows, cols, C);
+        g.after = stats_tile;
+        tg_cpu_gemm_tiling(rows, cols, C, &tile_rows, &j->tile_cols);
+        int parts = (cols + j->tile_cols - 1) / j->tile_cols;
+        TG_ASSERT(parts <= j->parts);
+        tg_cpu_gemm(be, &g);
+        merge_parts(j, rows, parts);
+    }
+    finish_rows(j, rows);
+}
+
+void tg_cpu_head_forward(tg_backend *be, float *logp, float *entropy, float *lse, const float *x,
+                         const float *w, const int32_t *tokens, int n, int C, int V) {
+    head_job j = {.k = be->kernels, .parts = PANEL / 32};
+    for (int i = 0; i < n; i += ROWS) {
+        int rows = TG_MIN(ROWS, n - i);
+        char *at = tg_backend_scratch(be, TG_CPU_SCRATCH_FLOATS * sizeof(float));
+        j.panel = panel_columns(rows, V);
+        j.logits = (float *)at;
+        j.stats = (row_stats *)(at + LOGIT_FLOATS * sizeof(float));
+        j.token = (float *)(j.stats + ROWS);
+        j.part = (tg_softmax_part *)(j.token + ROWS);
+        TG_ASSERT((char *)(j.part + (size_t)rows * j.parts) <=
+                  at + TG_CPU_SCRATCH_FLOATS * sizeof(float));
+        j.tokens = tokens + i;
+        j.out_logp = logp + i, j.out_entropy = entropy + i, j.out_lse = lse + i;
+        forward_chunk(be, &j, x + (size_t)i * C, w, rows, C, V);
+    }
+}
+
+static void grad_tile(void *arg, int m, int n, int rows, int cols) {
+    const head_job *j = arg;
+    tg_logit_tile t = logit_tile(j, m, n, rows, cols);
+    j->k->head_grad(&t, j->lse + m, j->entropy + m, j->dlogp + m, j->dentropy + m);
+}
+
+static void backward_chunk(tg_backend *be, head_job *j, float *dx, float *dw, const float *x,
+                           const float *w, int rows, int C, int V) {
+    for (j->first = 0; j->first < V; j->first += j->panel) {
+        int cols = TG_MIN(j->panel, V - j->first);
+        const float *wp = w + (size_t)j->first * C;
+        tg_gemm g = logits_of(j, x, w, rows, cols, C);
+        g.after = grad_tile;
+        tg_cpu_gemm(be, &g);
+        tg_cpu_gemm(be, &(tg_gemm){.c = dx,
+                                   .a = j->logits,
+                                   .b = wp,
+                                   .M = rows,
+                                   .N = C,
+                                   .K = cols,
+                                   .ldc = C,
+                                   .lda = j->panel,
+                                   .ldb = C,
+                                   .accumulate = j->first > 0});
+        if (!dw) continue;
+        tg_cpu_gemm(be, &(tg_gemm){.c = dw + (size_t)j->first * C,
+                                   .a = j->logits,
+                                   .b = x,
+                                   .M = cols,
+                                   .N = C,
+                                   .K = rows,
+                                   .ldc = C,
+                                   .lda = j->panel,
+                                   .ldb = C,
+                                   .ta = true,
+                                   .accumulate = true});
+    }
+}
+
+void tg_cpu_head_backward(tg_backend *be, float *dx, float *dw, const float *dlogp,
+                          const float *dentropy, const float *x, const float *w,
+                          const int32_t *tokens, const float *lse, const float *entropy, int n,
+                          int C, int V) {
+    head_job j = {.k = be->kernels};
+    for (int i = 0; i < n; i += ROWS) {
+        int rows = TG_MIN(ROWS, n - i);
+        j.panel = panel_columns(rows, V);
+        j.logits = tg_backend_scratch(be, LOGIT_FLOATS * sizeof(float));
+        j.tokens = tokens + i;
+        j.lse = lse + i, j.entropy = entropy + i, j.dlogp = dlogp + i, j.dentropy = dentropy + i;
+        backward_chunk(be, &j, dx + (size_t)i * C, dw, x + (size_t)i * C, w, rows, C, V);
+    }
+}

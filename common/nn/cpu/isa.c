@@ -1,0 +1,35 @@
+/* Which instruction set this machine has. The environment variable is for tests, and to get on one
+ * machine the bits of another. */
+#include "common/nn/cpu/kernels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+extern const tg_cpu_kernels tg_plain_kernels;
+#if defined(__x86_64__)
+extern const tg_cpu_kernels tg_avx2_kernels, tg_avx512_kernels;
+
+static bool has_avx2(void) {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+static bool has_avx512(void) {
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+const tg_cpu_kernels *tg_cpu_kernels_choose(void) {
+    const tg_cpu_kernels *found[3];
+    int n = 0;
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (has_avx512()) found[n++] = &tg_avx512_kernels;
+    if (has_avx2()) found[n++] = &tg_avx2_kernels;
+#endif
+    found[n++] = &tg_plain_kernels;
+    const char *wanted = getenv("TEXTGEN_CPU_ISA");
+    for (int i = 0; wanted && i < n; i++)
+        if (!strcmp(found[i]->isa, wanted)) return found[i];
+    return found[0];
+}

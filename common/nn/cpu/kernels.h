@@ -1,0 +1,94 @@
+/* The inner loops of the cpu backend: one thread, one tile. The files in kernels/ are compiled once
+ * for each instruction set; the table that suits the machine is chosen when the backend is opened.
+ *
+ * Rows are dense or `ld` floats apart. Summation orders are fixed, so that results depend on the
+ * instruction set alone. */
+#ifndef TG_NN_CPU_KERNELS_H
+#define TG_NN_CPU_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The constants of an AdamW step, rounded to f32 as torch does. */
+typedef struct tg_adamw_consts {
+    float grad_scale, decay, w1, beta2, w2, root2, eps, step_size;
+} tg_adamw_consts;
+
+/* The columns [first, first + cols) of logits, for `rows` rows ld apart. */
+typedef struct tg_logit_tile {
+    float *logits;
+    size_t ld;
+    int rows, first, cols;
+    const int32_t *tokens; /* (rows) */
+} tg_logit_tile;
+
+/* Partial softmax of one row: top = max l, sum = sum exp(l - top), weighted = sum exp(l - top) (l -
+ * top). */
+typedef struct tg_softmax_part {
+    float top, sum, weighted;
+} tg_softmax_part;
+
+/* Attention scores of a tile: rows x cols, ld apart; row r may look at its first limit + r columns
+ * when causal. */
+typedef struct tg_score_tile {
+    float *s;
+    size_t ld; /* a multiple of 16, at least cols rounded up to 16 */
+    int rows, cols, limit;
+    bool causal;
+    float scale;
+} tg_score_tile;
+
+typedef struct tg_cpu_kernels {
+    const char *isa;
+
+    /* elementwise.h */
+    void (*gelu)(float *y, const float *x, size_t n);
+    void (*gelu_grad)(float *dx, const float *dy, const float *x, size_t n);
+    void (*add)(float *y, const float *x, size_t n);
+    void (*scale)(float *y, float a, size_t n);
+    void (*fill)(float *y, float a, size_t n);
+    double (*sumsq)(const float *x, size_t n);
+    void (*adamw)(float *param, float *grad, float *m, float *v, size_t n,
+                  const tg_adamw_consts *c);
+
+    /* Sums of `cols` columns of x (rows, ld) are added to sum. */
+    void (*column_sums)(float *sum, const float *x, int rows, size_t ld, int cols);
+    void (*layernorm)(float *y, float *mean, float *rstd, const float *x, const float *gamma,
+                      const float *beta, int rows, int C, float eps);
+    /* dgamma, dbeta: += over these rows; NULL when frozen. */
+    void (*layernorm_grad)(float *dx, float *dgamma, float *dbeta, const float *dy, const float *x,
+                           const float *mean, const float *rstd, const float *gamma, int rows,
+                           int C);
+
+    /* part[r * ld_part] of each row; token[r] is set where the row's token lies in the tile. */
+    void (*head_stats)(const tg_logit_tile *t, tg_softmax_part *part, size_t ld_part, float *token);
+    /* Logits become their gradients. lse, entropy, dlogp, dentropy: (rows). */
+    void (*head_grad)(const tg_logit_tile *t, const float *lse, const float *entropy,
+                      const float *dlogp, const float *dentropy);
+
+    /* s becomes exp(scale s - top), masked and padded (up to 16) with 0. top and sum are the
+     * running maximum and sum of each row; fix[r] is what earlier results of the row must be
+     * multiplied by. */
+    void (*softmax_tile)(const tg_score_tile *t, float *top, float *sum, float *fix);
+    /* s becomes p = exp(scale s - lse), dp becomes scale p (dp - delta); both masked. */
+    void (*softmax_grad_tile)(const tg_score_tile *t, float *dp, const float *lse,
+                              const float *delta);
+    float (*dot)(const float *a, const float *b, int n);
+    /* One query against n keys and values, rows ld apart. */
+    void (*decode)(float *out, const float *q, const float *k, const float *v, int n, size_t ld,
+                   int D, float scale);
+
+    /* out[m * ldm + j * ldn] = (or +=) a[m] . b[j], rows of K floats; m < M, j < N. */
+    void (*dots)(float *out, size_t ldm, size_t ldn, const float *a, size_t lda, const float *b,
+                 size_t ldb, int M, int N, int K, bool accumulate);
+    /* out (M,N) = (or +=) a (M,K) b (K,N), M small: b is read once, from left to right. */
+    void (*skinny)(float *out, size_t ldo, const float *a, size_t lda, const float *b, size_t ldb,
+                   int M, int N, int K, bool accumulate);
+} tg_cpu_kernels;
+
+/* The best table for this machine, or the one named by $TEXTGEN_CPU_ISA (plain, avx2, avx512) if
+ * the machine has it. */
+const tg_cpu_kernels *tg_cpu_kernels_choose(void);
+
+#endif

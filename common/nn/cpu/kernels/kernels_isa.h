@@ -1,0 +1,38 @@
+/* Declarations of the kernels for the instruction set being compiled. Private to kernels/. */
+#ifndef TG_NN_CPU_KERNELS_ISA_H
+#define TG_NN_CPU_KERNELS_ISA_H
+
+#include "common/nn/cpu/kernels/simd.h"
+
+void TG_KERNEL(gelu)(float *y, const float *x, size_t n);
+void TG_KERNEL(gelu_grad)(float *dx, const float *dy, const float *x, size_t n);
+void TG_KERNEL(add)(float *y, const float *x, size_t n);
+void TG_KERNEL(scale)(float *y, float a, size_t n);
+void TG_KERNEL(fill)(float *y, float a, size_t n);
+double TG_KERNEL(sumsq)(const float *x, size_t n);
+void TG_KERNEL(adamw)(float *param, float *grad, float *m, float *v, size_t n,
+                      const tg_adamw_consts *c);
+void TG_KERNEL(column_sums)(float *sum, const float *x, int rows, size_t ld, int cols);
+void TG_KERNEL(layernorm)(float *y, float *mean, float *rstd, const float *x, const float *gamma,
+                          const float *beta, int rows, int C, float eps);
+void TG_KERNEL(layernorm_grad)(float *dx, float *dgamma, float *dbeta, const float *dy,
+                               const float *x, const float *mean, const float *rstd,
+                               const float *gamma, int rows, int C);
+void TG_KERNEL(head_stats)(const tg_logit_tile *t, tg_softmax_part *part, size_t ld_part,
+                           float *token);
+void TG_KERNEL(head_grad)(const tg_logit_tile *t, const float *lse, const float *entropy,
+                          const float *dlogp, const float *dentropy);
+void TG_KERNEL(softmax_tile)(const tg_score_tile *t, float *top, float *sum, float *fix);
+void TG_KERNEL(softmax_grad_tile)(const tg_score_tile *t, float *dp, const float *lse,
+                                  const float *delta);
+float TG_KERNEL(dot)(const float *a, const float *b, int n);
+void TG_KERNEL(decode)(float *out, const float *q, const float *k, const float *v, int n, size_t ld,
+                       int D, float scale);
+void TG_KERNEL(dots)(float *out, size_t ldm, size_t ldn, const float *a, size_t lda, const float *b,
+                     size_t ldb, int M, int N, int K, bool accumulate);
+void TG_KERNEL(skinny)(float *out, size_t ldo, const float *a, size_t lda, const float *b,
+                       size_t ldb, int M, int N, int K, bool accumulate);
+
+extern const tg_cpu_kernels TG_KERNEL(kernels);
+
+#endif

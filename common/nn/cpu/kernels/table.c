@@ -1,0 +1,26 @@
+/* The kernels of one instruction set as a table. */
+#include "common/nn/cpu/kernels/kernels_isa.h"
+
+#define NAME(member) .member = TG_KERNEL(member)
+
+const tg_cpu_kernels TG_KERNEL(kernels) = {
+    .isa = TG_ISA_NAME,
+    NAME(gelu),
+    NAME(gelu_grad),
+    NAME(add),
+    NAME(scale),
+    NAME(fill),
+    NAME(sumsq),
+    NAME(adamw),
+    NAME(column_sums),
+    NAME(layernorm),
+    NAME(layernorm_grad),
+    NAME(head_stats),
+    NAME(head_grad),
+    NAME(softmax_tile),
+    NAME(softmax_grad_tile),
+    NAME(dot),
+    NAME(decode),
+    NAME(dots),
+    NAME(skinny),
+};
