@@ -34,8 +34,10 @@ enum { TG_LINK_WHY = 256 };
 
 typedef struct tg_link_ops {
     /* A peer of the right version and role is there. Anything but TG_CODE_OK refuses it: it gets
-     * Error with this code and `why` (in: ""). Set tg_session_set_user here. */
+     * Error with this code and `why` (in: ""). Decide and call tg_session_set_user; do not send. */
     tg_code (*on_open)(void *arg, tg_session *session, char why[TG_LINK_WHY]);
+    /* Welcome is through: from here on messages may be sent. May be NULL. */
+    void (*on_ready)(void *arg, tg_session *session);
     /* A request, reply or Error of the session (the session number in head is checked). msg is the
      * owner's: tg_msg_free. */
     void (*on_message)(void *arg, tg_session *session, const tg_frame *head, void *msg);

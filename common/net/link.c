@@ -1,0 +1,471 @@
+/* Hello and Welcome, the way back after a loss, and what happens to each message. On the loop's thread.
+ *
+ * Invariants: a session is in the list from its Hello or Welcome to its end; messages of the owner only pass inside a session
+ * that on_open took; a dialling link has at most one session, and between two attempts no socket. */
+#include "common/net/link.h"
+
+#include "common/base/alloc.h"
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/net/address.h"
+#include "common/net/link_internal.h"
+#include "proto/codec.h"
+#include "proto/limits.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+static const char SOFTWARE[] = "textgen " TG_VERSION;
+
+/* ---- Hello, as heard by a listening link ------------------------------------------------------ */
+
+static void send_error(tg_link *link, tg_peer peer, const tg_frame *about, tg_code code,
+                       const char *why) {
+    if (!link->ep) return; /* a callback closed the link */
+    tg_wire_error e = {.code = code, .message = why};
+    tg_frame head = {TG_MSG_ERROR, TG_FRAME_REPLY, about->session, about->seq};
+    tg_error err;
+    if (tg_endpoint_send(link->ep, peer, &head, &e, &err) != TG_OK) {
+        tg_log_debug("net", "an Error was not sent: %s", err.msg);
+    }
+}
+
+static tg_code check_hello(const tg_link *link, const tg_hello *hello, char why[TG_LINK_WHY]) {
+    tg_role wanted = link->opts.role == TG_ROLE_WORKER ? TG_ROLE_CLIENT : TG_ROLE_WORKER;
+    if (hello->proto_major != TG_PROTO_MAJOR) {
+        snprintf(why, TG_LINK_WHY, "protocol version %u.%u; this side speaks %d.0 to %d.%d",
+                 hello->proto_major, hello->proto_minor, TG_PROTO_MAJOR, TG_PROTO_MAJOR,
+                 TG_PROTO_MINOR);
+        return TG_CODE_UNSUPPORTED_VERSION;
+    }
+    if (hello->role != wanted) {
+        snprintf(why, TG_LINK_WHY, "this address takes %s",
+                 wanted == TG_ROLE_CLIENT ? "clients" : "workers");
+        return TG_CODE_INVALID_ARGUMENT;
+    }
+    if (wanted == TG_ROLE_WORKER && !hello->has_spec) {
+        snprintf(why, TG_LINK_WHY, "a worker's Hello must describe its environment");
+        return TG_CODE_INVALID_ARGUMENT;
+    }
+    if (link->n_sessions >= TG_LINK_MAX_SESSIONS) {
+        snprintf(why, TG_LINK_WHY, "%d sessions are open already", TG_LINK_MAX_SESSIONS);
+        return TG_CODE_OVERLOADED;
+    }
+    return TG_CODE_OK;
+}
+
+static uint32_t agree_heartbeat(const tg_link *link, uint32_t wanted) {
+    uint32_t own = (uint32_t)link->opts.heartbeat_ms;
+    return wanted == 0 ? own : TG_MAX(TG_MIN(own, wanted), 10);
+}
+
+static bool send_welcome(tg_session *s, const tg_frame *hello) {
+    const tg_link *link = s->link;
+    tg_welcome w = {
+        .proto_minor = TG_PROTO_MINOR,
+        .heartbeat_ms = s->heartbeat_ms,
+        .session = s->id,
+        .epoch = 1,
+        .limits = link->opts.limits,
+        .software = SOFTWARE,
+        .has_spec = link->opts.spec != NULL,
+    };
+    if (link->opts.spec) w.spec = *link->opts.spec;
+    tg_error err;
+    tg_frame head = {TG_MSG_WELCOME, TG_FRAME_REPLY, 0, hello->seq};
+    return tg_session_send(s, &head, &w, &err) == TG_OK;
+}
+
+/* The same process under another connection: it has given up the old one. */
+static void drop_older_self(tg_link *link, const uint8_t uuid[16]) {
+    for (tg_session *s = link->sessions; s; s = s->next) {
+        if (memcmp(s->uuid, uuid, 16) != 0) continue;
+        tg_session_drop(s, "the peer connected again");
+        return;
+    }
+}
+
+static void open_session(tg_link *link, tg_session *s, const tg_frame *hello, tg_peer peer) {
+    char why[TG_LINK_WHY] = "";
+    tg_code code = link->opts.ops->on_open(link->opts.arg, s, why);
+    if (code != TG_CODE_OK) {
+        link->stats.refused++;
+        tg_log_warn("net", "%s: a peer (%s) is refused: %s: %s", link->address, s->software,
+                    tg_code_name(code), why);
+        tg_session_drop(s, why);
+        send_error(link, peer, hello, code, why);
+        return;
+    }
+    s->taken = true;
+    if (!send_welcome(s, hello)) {
+        tg_session_drop(s, "gone before Welcome");
+        return;
+    }
+    link->stats.opened++;
+    if (link->opts.ops->on_ready) link->opts.ops->on_ready(link->opts.arg, s);
+}
+
+/* Takes over msg. */
+static void handle_hello(tg_link *link, tg_peer peer, const tg_frame *head, tg_hello *hello) {
+    char why[TG_LINK_WHY] = "";
+    tg_session *old = tg_session_of_peer(link, peer);
+    if (old) { /* asked again on the same connection: the first Welcome may have been lost */
+        send_welcome(old, head);
+        tg_msg_free(hello);
+        return;
+    }
+    drop_older_self(link, hello->peer_uuid);
+    if (link->closed) {
+        tg_msg_free(hello);
+        return;
+    }
+    tg_code code = check_hello(link, hello, why);
+    if (code != TG_CODE_OK) {
+        link->stats.refused++;
+        tg_log_warn("net", "%s: Hello refused: %s: %s", link->address, tg_code_name(code), why);
+        send_error(link, peer, head, code, why);
+        tg_msg_free(hello);
+        return;
+    }
+    tg_session *s = tg_session_create(link, peer, link->next_session,
+                                      agree_heartbeat(link, hello->heartbeat_ms), hello);
+    if (!s) {
+        send_error(link, peer, head, TG_CODE_OVERLOADED, "out of memory");
+        tg_msg_free(hello);
+        return;
+    }
+    link->next_session++;
+    memcpy(s->uuid, hello->peer_uuid, 16);
+    s->spec = hello->has_spec ? &hello->spec : NULL;
+    s->software = hello->software;
+    open_session(link, s, head, peer);
+}
+
+/* ---- Welcome, as heard by a dialling link ----------------------------------------------------- */
+
+static void handle_welcome(tg_link *link, tg_welcome *welcome) {
+    if (!link->waiting) { /* a second one */
+        tg_msg_free(welcome);
+        return;
+    }
+    link->waiting = false;
+    char why[TG_LINK_WHY] = "";
+    tg_session *s = tg_session_create(link, 0, welcome->session,
+                                      agree_heartbeat(link, welcome->heartbeat_ms), welcome);
+    if (!s) {
+        tg_msg_free(welcome);
+        tg_link_redial(link, "out of memory");
+        return;
+    }
+    s->spec = welcome->has_spec ? &welcome->spec : NULL;
+    s->software = welcome->software;
+    tg_code code = TG_CODE_OK;
+    if (link->opts.role == TG_ROLE_CLIENT && !s->spec) {
+        code = TG_CODE_INVALID_ARGUMENT;
+        snprintf(why, sizeof why, "a worker's Welcome must describe its environment");
+    } else {
+        code = link->opts.ops->on_open(link->opts.arg, s, why);
+    }
+    if (code != TG_CODE_OK) {
+        link->stats.refused++;
+        tg_log_warn("net", "%s: refused: %s: %s", link->address, tg_code_name(code), why);
+        link->backoff_ms = TG_LINK_BACKOFF_MAX_MS;
+        tg_session_end(s, code, why);
+        return;
+    }
+    s->taken = true;
+    link->stats.opened++;
+    link->backoff_ms = TG_LINK_BACKOFF_MS;
+    if (link->opts.ops->on_ready) link->opts.ops->on_ready(link->opts.arg, s);
+}
+
+/* ---- every other message ---------------------------------------------------------------------- */
+
+/* Not in a session. Whoever believes to be in one is told that it is over. */
+static void handle_stranger(tg_link *link, tg_peer peer, const tg_frame *head, void *msg) {
+    if (link->waiting && head->type == TG_MSG_ERROR) { /* our Hello was refused */
+        const tg_wire_error *e = msg;
+        link->waiting = false;
+        link->stats.refused++;
+        tg_log_warn("net", "%s: refused: %s: %s", link->address, tg_code_name(e->code), e->message);
+        if (link->opts.ops->on_refused)
+            link->opts.ops->on_refused(link->opts.arg, e->code, e->message);
+        if (!link->closed) tg_link_redial(link, "refused");
+    } else if (!link->opts.dial && head->type != TG_MSG_ERROR && head->type != TG_MSG_BYE) {
+        send_error(link, peer, head, TG_CODE_FENCED, "no such session: say Hello");
+    }
+    tg_msg_free(msg);
+}
+
+static void handle_error(tg_link *link, tg_session *s, const tg_frame *head, void *msg) {
+    const tg_wire_error *e = msg;
+    bool over = e->code == TG_CODE_FENCED || e->code == TG_CODE_CONFIG_MISMATCH;
+    if (link->opts.dial && over && head->session == s->id) {
+        char reason[TG_LINK_WHY];
+        snprintf(reason, sizeof reason, "ended by the other side: %s", e->message);
+        if (e->code == TG_CODE_CONFIG_MISMATCH) link->backoff_ms = TG_LINK_BACKOFF_MAX_MS;
+        tg_msg_free(msg);
+        tg_session_drop(s, reason);
+        tg_link_redial(link, reason);
+        return;
+    }
+    link->opts.ops->on_message(link->opts.arg, s, head, msg);
+}
+
+static void handle_in_session(tg_link *link, tg_session *s, const tg_frame *head, void *msg) {
+    s->heard_ms = tg_clock_ms();
+    if (head->session != s->id && head->type != TG_MSG_ERROR) {
+        send_error(link, s->peer, head, TG_CODE_PERMISSION_DENIED,
+                   "the session belongs to another connection");
+        tg_msg_free(msg);
+        return;
+    }
+    switch (head->type) {
+    case TG_MSG_HEARTBEAT:
+        s->last_beat = *(tg_heartbeat *)msg;
+        tg_msg_free(msg);
+        break;
+    case TG_MSG_BYE: {
+        char reason[TG_LINK_WHY];
+        snprintf(reason, sizeof reason, "Bye: %s", ((tg_bye *)msg)->reason);
+        tg_msg_free(msg);
+        tg_session_drop(s, reason);
+        tg_link_redial(link, reason);
+        break;
+    }
+    case TG_MSG_ERROR: handle_error(link, s, head, msg); break;
+    default: link->opts.ops->on_message(link->opts.arg, s, head, msg); break;
+    }
+}
+
+static void on_message(void *arg, tg_peer peer, const tg_frame *head, void *msg) {
+    tg_link *link = arg;
+    tg_session *s = tg_session_of_peer(link, peer);
+    if (head->type == TG_MSG_HELLO && link->opts.listen) {
+        handle_hello(link, peer, head, msg);
+    } else if (head->type == TG_MSG_WELCOME && link->opts.dial) {
+        handle_welcome(link, msg);
+    } else if (s && s->taken) {
+        handle_in_session(link, s, head, msg);
+    } else {
+        handle_stranger(link, peer, head, msg);
+    }
+}
+
+/* ---- connection lost, connection made --------------------------------------------------------- */
+
+static void on_gone(void *arg, tg_peer peer) {
+    tg_link *link = arg;
+    tg_session *s = tg_session_of_peer(link, peer);
+    if (!s) return;
+    s->gone = true;
+    tg_link_probe_soon(link);
+}
+
+static void on_disconnect(void *arg) {
+    tg_link *link = arg;
+    if (link->opts.listen) { /* whose connection it was, a send will tell */
+        tg_link_probe_soon(link);
+        return;
+    }
+    tg_session *s = link->sessions;
+    if (s) {
+        link->stats.lost++;
+        tg_session_drop(s, "disconnected");
+    } else if (!link->waiting || link->hello_sent_ms == 0) {
+        return; /* nothing of ours was on that connection; libzmq connects again by itself */
+    }
+    if (!link->closed) tg_link_redial(link, "disconnected");
+}
+
+static void on_probe(uv_timer_t *timer) {
+    tg_link *link = timer->data;
+    if (--link->probes_left <= 0) uv_timer_stop(timer);
+    if (link->ep) tg_sessions_beat(link, true);
+}
+
+void tg_link_probe_soon(tg_link *link) {
+    if (link->closed) return;
+    link->probes_left =
+        4; /* libzmq drops the peer a moment after it reports the connection's end */
+    uv_timer_start(&link->probe, on_probe, 1, 40);
+}
+
+static tg_status open_endpoint(tg_link *link, tg_error *err) {
+    tg_endpoint_opts opts = {
+        .address = link->address,
+        .listen = link->opts.listen != NULL,
+        .insecure = link->opts.insecure,
+        .on_message = on_message,
+        .on_gone = on_gone,
+        .on_disconnect = on_disconnect,
+        .arg = link,
+    };
+    return tg_endpoint_open(&link->ep, link->net, link->loop, &opts, err);
+}
+
+static void close_endpoint(tg_link *link, int linger_ms) {
+    if (!link->ep) return;
+    const tg_endpoint_stats *st = tg_endpoint_get_stats(link->ep);
+    link->past.sent += st->sent;
+    link->past.received += st->received;
+    link->past.bad_frames += st->bad_frames;
+    tg_endpoint_close(&link->ep, linger_ms);
+}
+
+static tg_status dial(tg_link *link, tg_error *err) {
+    tg_status st = open_endpoint(link, err);
+    if (st != TG_OK) return st;
+    tg_hello hello = {
+        .proto_major = TG_PROTO_MAJOR,
+        .proto_minor = TG_PROTO_MINOR,
+        .heartbeat_ms = (uint32_t)link->opts.heartbeat_ms,
+        .role = link->opts.role,
+        .software = SOFTWARE,
+        .has_spec = link->opts.spec != NULL,
+    };
+    memcpy(hello.peer_uuid, link->uuid, 16);
+    if (link->opts.spec) hello.spec = *link->opts.spec;
+    st = tg_endpoint_send(link->ep, 0, &(tg_frame){.type = TG_MSG_HELLO, .seq = 1}, &hello, err);
+    link->waiting = st == TG_OK;
+    link->hello_sent_ms = 0;
+    if (st != TG_OK) close_endpoint(link, 0);
+    return st;
+}
+
+static void on_reopen(uv_timer_t *timer) {
+    tg_link *link = timer->data;
+    tg_error err;
+    if (dial(link, &err) == TG_OK) return;
+    tg_log_warn("net", "%s: %s", link->address, err.msg);
+    tg_link_redial(link, err.msg);
+}
+
+void tg_link_redial(tg_link *link, const char *reason) {
+    if (!link->opts.dial || link->closed || uv_is_active((uv_handle_t *)&link->reopen)) return;
+    tg_log_debug("net", "%s: dialling again in %d ms (%s)", link->address, link->backoff_ms,
+                 reason);
+    link->waiting = false;
+    close_endpoint(link, 0);
+    uv_timer_start(&link->reopen, on_reopen, (uint64_t)link->backoff_ms, 0);
+    link->backoff_ms = TG_MIN(2 * link->backoff_ms, TG_LINK_BACKOFF_MAX_MS);
+}
+
+static void check_hello_answered(tg_link *link) {
+    if (!link->waiting || !link->ep || tg_endpoint_queued(link->ep, 0) > 0) return;
+    uint64_t now = tg_clock_ms();
+    if (link->hello_sent_ms == 0) link->hello_sent_ms = now;
+    if (now - link->hello_sent_ms > TG_LINK_HELLO_MS) tg_link_redial(link, "no answer to Hello");
+}
+
+static void on_tick(uv_timer_t *timer) {
+    tg_link *link = timer->data;
+    uint64_t now = tg_clock_ms(), since = now - link->last_tick_ms;
+    link->last_tick_ms = now;
+    if (link->ep) tg_endpoint_poll(link->ep); /* what has arrived counts before silence is judged */
+    if (link->closed) return;
+    if (link->ep) tg_sessions_beat(link, false);
+    if (link->closed) return;
+    /* When this loop itself was held up, the others' words may still be under way. */
+    if (since < 3 * link->tick_ms) tg_sessions_judge_silence(link);
+    if (!link->closed) check_hello_answered(link);
+}
+
+/* ---- opening and closing ---------------------------------------------------------------------- */
+
+static void release(tg_link *link) {
+    tg_free(link->address);
+    tg_free(link);
+}
+
+static void on_closed(uv_handle_t *handle) {
+    tg_link *link = handle->data;
+    if (--link->handles == 0) release(link);
+}
+
+static void start_timers(tg_link *link) {
+    uv_timer_init(link->loop, &link->tick);
+    uv_timer_init(link->loop, &link->probe);
+    uv_timer_init(link->loop, &link->reopen);
+    link->handles = 3;
+    link->tick.data = link->probe.data = link->reopen.data = link;
+    link->tick_ms = (uint64_t)TG_MAX(link->opts.heartbeat_ms / 2, 5);
+    link->last_tick_ms = tg_clock_ms();
+    uv_timer_start(&link->tick, on_tick, link->tick_ms, link->tick_ms);
+}
+
+static tg_status draw_identity(tg_link *link, tg_error *err) {
+    if (getrandom(link->uuid, sizeof link->uuid, 0) != sizeof link->uuid ||
+        getrandom(&link->next_session, sizeof link->next_session, 0) != sizeof link->next_session) {
+        return tg_fail_errno(err, TG_UNAVAILABLE, "no random bytes from the system");
+    }
+    if (link->opts.uuid) memcpy(link->uuid, link->opts.uuid, sizeof link->uuid);
+    link->opts.uuid = NULL;
+    link->next_session |= 1; /* never 0; a restarted listener begins elsewhere */
+    return TG_OK;
+}
+
+static void fill_defaults(tg_link *link) {
+    tg_link_opts *o = &link->opts;
+    tg_limits *l = &o->limits;
+    if (o->heartbeat_ms <= 0) o->heartbeat_ms = 1000;
+    if (o->remote_silence_ms <= 0) o->remote_silence_ms = TG_LINK_REMOTE_SILENCE_MS;
+    if (l->max_message == 0) l->max_message = TG_LIMIT_MESSAGE;
+    if (l->max_slots == 0) l->max_slots = TG_LIMIT_SLOTS;
+    if (l->max_batch == 0) l->max_batch = TG_LIMIT_BATCH;
+    if (l->max_tokens == 0) l->max_tokens = TG_LIMIT_TOKENS;
+    link->backoff_ms = TG_LINK_BACKOFF_MS;
+}
+
+tg_status tg_link_open(tg_link **out, tg_net *net, uv_loop_t *loop, const tg_link_opts *opts,
+                       tg_error *err) {
+    *out = NULL;
+    TG_ASSERT(!opts->listen != !opts->dial && opts->ops &&
+              (opts->role != TG_ROLE_WORKER || opts->spec));
+    tg_link *link = tg_alloc(sizeof *link);
+    if (!link) return tg_fail_nomem(err, sizeof *link);
+    link->net = net;
+    link->loop = loop;
+    link->opts = *opts;
+    fill_defaults(link);
+    link->address = tg_strdup(opts->listen ? opts->listen : opts->dial);
+    tg_status st = link->address ? draw_identity(link, err) : tg_fail_nomem(err, 1);
+    if (st == TG_OK) {
+        link->local = tg_address_is_local(link->address);
+        st = opts->listen ? open_endpoint(link, err) : dial(link, err);
+    }
+    if (st != TG_OK) {
+        release(link);
+        return st;
+    }
+    start_timers(link);
+    *out = link;
+    return TG_OK;
+}
+
+void tg_link_close(tg_link **out, const char *reason) {
+    tg_link *link = *out;
+    if (!link) return;
+    *out = NULL;
+    link->closed = true;
+    int linger = link->sessions ? TG_LINK_BYE_LINGER_MS : 0;
+    while (link->sessions) tg_session_end(link->sessions, TG_CODE_OK, reason);
+    close_endpoint(link, linger);
+    uv_close((uv_handle_t *)&link->tick, on_closed);
+    uv_close((uv_handle_t *)&link->probe, on_closed);
+    uv_close((uv_handle_t *)&link->reopen, on_closed);
+}
+
+const char *tg_link_address(const tg_link *link) {
+    return link->ep ? tg_endpoint_address(link->ep) : link->address;
+}
+
+void tg_link_get_stats(const tg_link *link, tg_link_stats *out) {
+    *out = link->stats;
+    const tg_endpoint_stats *now = link->ep ? tg_endpoint_get_stats(link->ep) : NULL;
+    out->sent = link->past.sent + (now ? now->sent : 0);
+    out->received = link->past.received + (now ? now->received : 0);
+    out->bad_frames = link->past.bad_frames + (now ? now->bad_frames : 0);
+}
