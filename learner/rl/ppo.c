@@ -134,7 +134,7 @@ static tg_status run_minibatch(tg_actor_critic *ac, const tg_ppo_opts *o, const 
 /* ---- statistics ---- */
 
 typedef struct tally {
-    double policy, value, entropy, loss, clip; /* sums over the minibatches evaluated */
+    double policy, value, entropy, loss, clip; /* sums over the minibatches not skipped */
     double kl;                                 /* sum over those of the last epoch */
     double norm;                               /* sum over those applied */
     int n, n_epoch, n_norm;
@@ -225,8 +225,8 @@ static tg_status step(update *u, int epoch, int k, tg_error *err) {
         u->stats->first_ratio_error = terms.ratio_error;
         u->stats->first_clip_fraction = terms.clip_fraction;
     }
-    tally_add(&u->t, &u->coefs, &terms);
     if (!isnan(u->o->target_kl) && terms.approx_kl > 1.5 * u->o->target_kl) { /* before the step */
+        tally_add(&u->t, &u->coefs, &terms);
         tg_optim_clear(u->ac->optim);
         u->stats->stopped = true;
         return TG_OK;
@@ -241,6 +241,7 @@ static tg_status step(update *u, int epoch, int k, tg_error *err) {
         skip(u, epoch, k, "the gradient");
         return TG_OK;
     }
+    tally_add(&u->t, &u->coefs, &terms);
     u->stats->minibatches++;
     u->t.norm += norm;
     u->t.n_norm++;

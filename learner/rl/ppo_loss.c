@@ -39,8 +39,9 @@ void tg_ppo_loss(const tg_ppo_coefs *c, const tg_ppo_rows *rows, int n, int tota
         terms->approx_kl += w * (expm1(log_ratio) - log_ratio);
         if (fabs(ratio - 1) > eps) terms->clip_fraction += w;
         if (fabs(ratio - 1) > terms->ratio_error) terms->ratio_error = fabs(ratio - 1);
-        terms->finite = terms->finite && isfinite(log_ratio) && isfinite(ratio) &&
-                        isfinite(surrogate) && isfinite(miss) && isfinite(h);
+        /* What f32 cannot hold counts as not finite: it would become an infinite gradient. */
+        terms->finite = terms->finite && isfinite(log_ratio) && isfinite(dlogp[i]) &&
+                        isfinite((float)surrogate) && isfinite((float)(miss * miss)) && isfinite(h);
     }
 }
 
