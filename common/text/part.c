@@ -6,21 +6,21 @@
 
 #include <string.h>
 
+tg_status tg_part_parse(const char *name, const char *text, size_t len, bool big_ints, json_t **out,
+                        tg_error *err) {
+    json_error_t why;
+    *out = json_loadb(text ? text : "", len, big_ints ? JSON_DECODE_INT_AS_REAL : 0, &why);
+    if (!*out) return tg_fail(err, TG_DATA, "%s:%d: not valid JSON: %s", name, why.line, why.text);
+    if (json_is_object(*out)) return TG_OK;
+    json_decref(*out);
+    *out = NULL;
+    return tg_fail(err, TG_DATA, "%s: expected a JSON object", name);
+}
+
 tg_status tg_part_load(const char *path, bool big_ints, json_t **out, tg_error *err) {
     tg_buf text = {0};
     tg_status st = tg_file_read(path, (size_t)1 << 30, &text, err);
-    if (st == TG_OK) {
-        json_error_t why;
-        *out = json_loadb(text.data ? text.data : "", text.len,
-                          big_ints ? JSON_DECODE_INT_AS_REAL : 0, &why);
-        if (!*out)
-            st = tg_fail(err, TG_DATA, "%s:%d: not valid JSON: %s", path, why.line, why.text);
-        else if (!json_is_object(*out)) {
-            st = tg_fail(err, TG_DATA, "%s: expected a JSON object", path);
-            json_decref(*out);
-            *out = NULL;
-        }
-    }
+    if (st == TG_OK) st = tg_part_parse(path, text.data, text.len, big_ints, out, err);
     tg_buf_fini(&text);
     return st;
 }

@@ -15,6 +15,9 @@
 /* Reads and parses a file of at most 1 GiB. big_ints: integers become reals, for files that hold
  * 1e30 as an integer. */
 tg_status tg_part_load(const char *path, bool big_ints, json_t **out, tg_error *err) TG_MUST_CHECK;
+/* The same from memory; name is for messages. */
+tg_status tg_part_parse(const char *name, const char *text, size_t len, bool big_ints, json_t **out,
+                        tg_error *err) TG_MUST_CHECK;
 
 /* The part is an object whose keys are all in `known` (space separated). */
 tg_status tg_part_check(const json_t *part, const char *where, const char *known,

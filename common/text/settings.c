@@ -165,3 +165,17 @@ tg_status tg_settings_read(tg_tokenizer *t, const char *folder, tg_error *err) {
     json_decref(f.model);
     return st;
 }
+
+tg_status tg_settings_parse(tg_tokenizer *t, const char *config, tg_error *err) {
+    files f = {0};
+    tg_status st = TG_OK;
+    if (config) {
+        st =
+            tg_part_parse("tokenizer_config.json", config, strlen(config), true, &f.tokenizer, err);
+        t->config_json = tg_strdup(config);
+        if (st == TG_OK && !t->config_json) st = tg_fail_nomem(err, strlen(config));
+    }
+    if (st == TG_OK) st = apply(t, &f, err);
+    json_decref(f.tokenizer);
+    return st;
+}

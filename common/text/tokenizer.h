@@ -49,6 +49,9 @@ enum {
 
 /* folder: a Hugging Face folder, or the path of a tokenizer.json. */
 tg_status tg_tokenizer_open(tg_tokenizer **out, const char *folder, tg_error *err) TG_MUST_CHECK;
+/* The same from memory: the text of a tokenizer.json and, unless NULL, of a tokenizer_config.json (NUL-terminated). */
+tg_status tg_tokenizer_parse(tg_tokenizer **out, const char *json, size_t len, const char *config,
+                             tg_error *err) TG_MUST_CHECK;
 void tg_tokenizer_destroy(tg_tokenizer **t);
 
 /* Appends to ids. Special tokens inside the text are recognised. Any bytes are accepted as text:

@@ -30,16 +30,10 @@ struct tg_tokenizer {
     tg_scratch_pool *pool; /* changed by const calls: it has its own lock */
 };
 
-/* Which tokens are special, from the files beside the tokenizer, before the tables below are made
- * (settings.c). folder may be NULL. */
+/* Which tokens are special, from the files beside the tokenizer (settings.c). The other parts have been read. */
 tg_status tg_settings_read(tg_tokenizer *t, const char *folder, tg_error *err) TG_MUST_CHECK;
-
-/* Builds what depends on all parts: matchers, id tables, decoder (tokenizer_open.c). */
-tg_status tg_tokenizer_finish(tg_tokenizer *t, tg_error *err) TG_MUST_CHECK;
-/* An empty tokenizer with its pool. */
-tg_status tg_tokenizer_create(tg_tokenizer **out, tg_error *err) TG_MUST_CHECK;
-/* The five parts besides model, from an object with the keys of a tokenizer.json. */
-tg_status tg_tokenizer_read_parts(tg_tokenizer *t, const json_t *root, tg_error *err) TG_MUST_CHECK;
+/* The same from the text of a tokenizer_config.json; NULL: there is none. */
+tg_status tg_settings_parse(tg_tokenizer *t, const char *config, tg_error *err) TG_MUST_CHECK;
 /* The tokenizer as a tokenizer.json (tokenizer_save.c). */
 void tg_tokenizer_write_json(const tg_tokenizer *t, tg_buf *out);
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-tg_status tg_tokenizer_create(tg_tokenizer **out, tg_error *err) {
+static tg_status create(tg_tokenizer **out, tg_error *err) {
     tg_tokenizer *t = tg_alloc(sizeof *t);
     if (!t) return tg_fail_nomem(err, sizeof *t);
     t->pool = tg_alloc(sizeof *t->pool);
@@ -22,7 +22,8 @@ tg_status tg_tokenizer_create(tg_tokenizer **out, tg_error *err) {
     return TG_OK;
 }
 
-tg_status tg_tokenizer_read_parts(tg_tokenizer *t, const json_t *root, tg_error *err) {
+/* All parts but the model, from an object with the keys of a tokenizer.json. */
+static tg_status read_parts(tg_tokenizer *t, const json_t *root, tg_error *err) {
     tg_status st = tg_normalizer_read(&t->normalizer, json_object_get(root, "normalizer"), err);
     if (st == TG_OK) st = tg_pretok_read(&t->pretok, json_object_get(root, "pre_tokenizer"), err);
     if (st == TG_OK)
@@ -31,28 +32,31 @@ tg_status tg_tokenizer_read_parts(tg_tokenizer *t, const json_t *root, tg_error 
     return st;
 }
 
-/* truncation and padding are presets that transformers replaces at each call: they are read past,
- * not applied. */
-static tg_status read_json(tg_tokenizer *t, const char *path, tg_error *err) {
-    json_t *root = NULL;
-    tg_status st = tg_part_load(path, false, &root, err);
-    if (st != TG_OK) return st;
-    st = tg_part_check(root, "tokenizer.json",
-                       "version truncation padding added_tokens normalizer pre_tokenizer "
-                       "post_processor decoder model",
-                       err);
+/* truncation and padding are presets that transformers replaces at each call: they are read past, not applied. */
+static tg_status read_root(tg_tokenizer *t, const json_t *root, const char *path, tg_error *err) {
+    tg_status st = tg_part_check(root, "tokenizer.json",
+                                 "version truncation padding added_tokens normalizer pre_tokenizer "
+                                 "post_processor decoder model",
+                                 err);
     const char *version = json_string_value(json_object_get(root, "version"));
     if (st == TG_OK && (!version || strcmp(version, "1.0")))
         st = tg_fail(err, TG_UNSUPPORTED, "version: expected \"1.0\", found \"%.20s\"",
                      version ? version : "none");
-    if (st == TG_OK) st = tg_tokenizer_read_parts(t, root, err);
+    if (st == TG_OK) st = read_parts(t, root, err);
     if (st == TG_OK)
         st = tg_text_model_read(&t->model, json_object_get(root, "model"), t->pretok.byte_level,
                                 err);
     if (st == TG_OK)
         st = tg_added_read(&t->added, json_object_get(root, "added_tokens"), &t->model->vocab, err);
-    json_decref(root);
     if (st != TG_OK && err) tg_error_prefix(err, "%s: ", path);
+    return st;
+}
+
+static tg_status read_json(tg_tokenizer *t, const char *path, tg_error *err) {
+    json_t *root = NULL;
+    tg_status st = tg_part_load(path, false, &root, err);
+    if (st == TG_OK) st = read_root(t, root, path, err);
+    json_decref(root);
     return st;
 }
 
@@ -85,7 +89,7 @@ static tg_status read_pair(tg_tokenizer *t, const char *vocab, const char *merge
     json_t *root = json_loads(gpt2_parts, 0, NULL);
     if (!root) return tg_fail_nomem(err, sizeof gpt2_parts);
     st = set_roberta(t, root, err);
-    if (st == TG_OK) st = tg_tokenizer_read_parts(t, root, err);
+    if (st == TG_OK) st = read_parts(t, root, err);
     json_decref(root);
     return st;
 }
@@ -104,7 +108,8 @@ static const char *text_of(const void *arg, int32_t id) {
     return ((const tg_tokenizer *)arg)->token[id];
 }
 
-tg_status tg_tokenizer_finish(tg_tokenizer *t, tg_error *err) {
+/* Builds what depends on all parts: id tables, matchers, decoder. */
+static tg_status finish(tg_tokenizer *t, tg_error *err) {
     const tg_vocab *v = &t->model->vocab;
     t->size = v->size;
     for (size_t i = 0; i < t->added.n; i++)
@@ -162,7 +167,7 @@ static tg_status read_folder(tg_tokenizer *t, const char *folder, tg_error *err)
 tg_status tg_tokenizer_open(tg_tokenizer **out, const char *path, tg_error *err) {
     *out = NULL;
     tg_tokenizer *t;
-    tg_status st = tg_tokenizer_create(&t, err);
+    tg_status st = create(&t, err);
     if (st != TG_OK) return st;
     bool is_file = tg_path_exists(path) && !tg_path_is_dir(path);
     const char *slash = is_file ? strrchr(path, '/') : NULL;
@@ -172,8 +177,27 @@ tg_status tg_tokenizer_open(tg_tokenizer **out, const char *path, tg_error *err)
     if (!folder) st = tg_fail_nomem(err, strlen(path));
     if (st == TG_OK) st = is_file ? read_json(t, path, err) : read_folder(t, folder, err);
     if (st == TG_OK) st = tg_settings_read(t, folder, err);
-    if (st == TG_OK) st = tg_tokenizer_finish(t, err);
+    if (st == TG_OK) st = finish(t, err);
     tg_free(folder);
+    if (st == TG_OK)
+        *out = t;
+    else
+        tg_tokenizer_destroy(&t);
+    return st;
+}
+
+tg_status tg_tokenizer_parse(tg_tokenizer **out, const char *json, size_t len, const char *config,
+                             tg_error *err) {
+    *out = NULL;
+    tg_tokenizer *t;
+    tg_status st = create(&t, err);
+    if (st != TG_OK) return st;
+    json_t *root = NULL;
+    st = tg_part_parse("tokenizer.json", json, len, false, &root, err);
+    if (st == TG_OK) st = read_root(t, root, "tokenizer.json", err);
+    json_decref(root);
+    if (st == TG_OK) st = tg_settings_parse(t, config, err);
+    if (st == TG_OK) st = finish(t, err);
     if (st == TG_OK)
         *out = t;
     else

@@ -1,0 +1,99 @@
+/* textgen tokenizer train: a byte-level BPE tokenizer from text. */
+#include "common/cli/tokenizer.h"
+
+#include "common/base/alloc.h"
+#include "common/base/file.h"
+#include "common/base/str.h"
+#include "common/config/args.h"
+#include "common/text/bpe_train.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+/* {"text": "…"} a line; the line's number is for messages. */
+static tg_status add_jsonl(tg_bpe_trainer *b, const char *path, const char *text, size_t len,
+                           tg_error *err) {
+    tg_status st = TG_OK;
+    size_t number = 1;
+    for (size_t i = 0; i < len && st == TG_OK; number++) {
+        const char *end = memchr(text + i, '\n', len - i);
+        size_t n = end ? (size_t)(end - (text + i)) : len - i;
+        json_t *line = json_loadb(text + i, n, 0, NULL);
+        const json_t *value = json_object_get(line, "text");
+        if (json_is_string(value))
+            st = tg_bpe_trainer_add(b, json_string_value(value), json_string_length(value), err);
+        else if (n)
+            st = tg_fail(err, TG_DATA, "%s:%zu: expected an object with a string \"text\"", path,
+                         number);
+        json_decref(line);
+        i += n + 1;
+    }
+    return st;
+}
+
+static tg_status add_file(tg_bpe_trainer *b, const char *path, tg_error *err) {
+    tg_buf text = {0};
+    tg_status st = tg_file_read(path, (size_t)8 << 30, &text, err);
+    if (st == TG_OK && tg_str_ends(path, ".jsonl"))
+        st = add_jsonl(b, path, text.data, text.len, err);
+    else if (st == TG_OK)
+        st = tg_bpe_trainer_add(b, text.data, text.len, err);
+    tg_buf_fini(&text);
+    return st;
+}
+
+static tg_status train(const tg_bpe_train_options *options, const char *out, const tg_args *args,
+                       tg_error *err) {
+    tg_bpe_trainer *b = NULL;
+    tg_tokenizer *t = NULL;
+    tg_status st = tg_bpe_trainer_create(&b, err);
+    for (size_t i = 1; i < args->n_positional && st == TG_OK; i++)
+        st = add_file(b, args->positional[i], err);
+    if (st == TG_OK) st = tg_bpe_train(b, options, &t, err);
+    if (st == TG_OK) st = tg_tokenizer_save(t, out, err);
+    if (st == TG_OK) fprintf(stderr, "%s: %d tokens\n", out, (int)tg_tokenizer_size(t));
+    tg_tokenizer_destroy(&t);
+    tg_bpe_trainer_destroy(&b);
+    return st;
+}
+
+int tg_cmd_tokenizer(int argc, char **argv) {
+    const char *out = NULL, *special = "<|endoftext|>";
+    tg_bpe_train_options options = {.vocab_size = 1024, .min_frequency = 2};
+    const tg_flag flags[] = {
+        {"out", TG_FLAG_STR, &out, "DIR", "Folder for tokenizer.json and the files beside it."},
+        {"vocab-size", TG_FLAG_INT, &options.vocab_size, "N",
+         "Tokens in all; at least 256 and the special one."},
+        {"special", TG_FLAG_STR, &special, "TOKEN", "The token that begins and ends a text."},
+        {"min-frequency", TG_FLAG_INT, &options.min_frequency, "N",
+         "Pairs that occur less often are not merged."},
+        {"max-length", TG_FLAG_INT, &options.max_length, "N",
+         "model_max_length of the tokenizer; 0: none."},
+        {0}};
+    const tg_args_spec spec = {
+        "textgen tokenizer",
+        "train --out DIR [--vocab-size N] [--special TOKEN] FILE…",
+        "Trains a byte-level BPE tokenizer from text files, or from the \"text\" of .jsonl files.",
+        flags,
+        "  textgen tokenizer train --out tok --vocab-size 512 README.md\n",
+        2,
+        -1,
+        true};
+    tg_args args;
+    tg_error err = {0};
+    tg_status st = tg_args_parse(&spec, argc, argv, &args, &err);
+    if (st != TG_OK) return tg_args_report(spec.name, &err);
+    options.special = &special;
+    options.n_special = 1;
+    if (args.help)
+        st = TG_OK;
+    else if (strcmp(args.positional[0], "train"))
+        st = tg_fail(&err, TG_USAGE, "unknown action '%s' (there is: train)", args.positional[0]);
+    else if (!out)
+        st = tg_fail(&err, TG_USAGE, "--out DIR is missing");
+    else
+        st = train(&options, out, &args, &err);
+    tg_args_fini(&args);
+    return st == TG_OK ? 0 : tg_args_report(spec.name, &err);
+}
