@@ -31,7 +31,7 @@ only '#include <zmq'          'common/net/'                                  'on
 only '#include [<"].*pb-c\.h' 'proto/'                                       'only proto/ sees protobuf-c'
 only '#include <cuda|#include <cublas' 'common/nn/cuda/'                     'only common/nn/cuda sees CUDA'
 only '#include <cblas'        'common/nn/cpu/'                               'only common/nn/cpu sees BLAS'
-only '\b(exit|_exit)\('       '([a-z-]+/)*main\.c'                           'exit() belongs in a main.c'
+only '\b(exit|_exit)\('       '([a-z-]+/)*main\.c|common/cli/process\.c' 'exit() belongs in a main.c (_exit after a failed exec in process.c)'
 only '\babort\('              'common/base/check\.c'                         'abort() belongs in TG_ASSERT'
 only '\b(rand|srand|random|drand48)\(' 'nowhere'                             'rand() is not reproducible: use common/base/rng.h'
 exit $bad

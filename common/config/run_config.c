@@ -201,6 +201,13 @@ static void indented_json(const tg_node *n, int indent, tg_buf *out) {
     tg_buf_putc(out, map ? '}' : ']');
 }
 
+static bool said_before(const tg_node *const *given, size_t n_given, const char *key) {
+    for (size_t g = 0; g < n_given; g++) {
+        if (tg_node_get(given[g], key)) return true;
+    }
+    return false;
+}
+
 /* One section: the union of what the parts say about it, else as it was written. */
 static void section_json(const tg_run_config *c, const char *key, const tg_node *const *parts,
                          size_t n_parts, tg_buf *out) {
@@ -219,7 +226,7 @@ static void section_json(const tg_run_config *c, const char *key, const tg_node 
     for (size_t g = 0; g < n_given; g++) {
         for (size_t i = 0; i < given[g]->n_items; i++) {
             const tg_node *n = given[g]->items[i];
-            if (!n->key) continue;
+            if (!n->key || said_before(given, g, n->key)) continue;
             if (!first) tg_buf_putc(out, ',');
             first = false;
             newline(out, 4);

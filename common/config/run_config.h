@@ -63,7 +63,7 @@ void tg_run_config_fini(tg_run_config *c);
 /* The whole config as indented JSON (which is YAML), every top-level default explicit. Each of the
  * n_parts maps (what the owners resolved, such as {"alg": {…}, "train_evaluation": {…}}) replaces
  * the section as it was written; a section that two parts give, as they do train_evaluation, is the
- * union of their keys. */
+ * union of their keys; of a key that both give, the first counts. */
 void tg_run_config_json(const tg_run_config *c, const tg_node *const *parts, size_t n_parts,
                         tg_buf *out);
 

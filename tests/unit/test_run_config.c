@@ -99,7 +99,7 @@ TEST(resolved_config_reloads_to_itself) {
     const char *env_text = "{\"env\": {\"n_envs\": 2, \"args\": {\"x\": 1}}, \"train_evaluation\": "
                            "{\"metrics\": [{\"id\": \"a\", \"args\": {}}]}}";
     const char *learner_text = "{\"alg\": {\"id\": \"ppo\", \"args\": {\"lr\": 1e-6}}, "
-                               "\"train_evaluation\": {\"n_iters\": 3}}";
+                               "\"train_evaluation\": {\"n_iters\": 3, \"metrics\": 1}}";
     tg_node *env, *learner;
     REQUIRE_OK(tg_tree_parse(&c.arena, "env", env_text, strlen(env_text), &env, &err));
     REQUIRE_OK(

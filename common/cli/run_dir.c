@@ -1,0 +1,88 @@
+/* Names and contents of run folders. Nothing here overwrites a file of an earlier run except config.json, on resume. */
+#include "common/cli/run_dir.h"
+
+#include "common/base/alloc.h"
+#include "common/base/file.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CONFIG_MAX = 16 << 20 };
+
+tg_status tg_run_dir_name(const char *config, char **dir, tg_error *err) {
+    const char *slash = strrchr(config, '/'), *stem = slash ? slash + 1 : config,
+               *dot = strrchr(stem, '.');
+    int len = dot && dot != stem ? (int)(dot - stem) : (int)strlen(stem);
+    time_t now = time(NULL);
+    struct tm tm;
+    char stamp[32] = "";
+    if (localtime_r(&now, &tm)) strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &tm);
+    *dir = NULL;
+    for (int n = 1; n < 1000; n++) {
+        tg_buf name = {0};
+        tg_buf_printf(&name, "runs/%.*s-%s", len, stem, stamp);
+        if (n > 1) tg_buf_printf(&name, "-%d", n);
+        *dir = tg_buf_take(&name);
+        if (!*dir) return tg_fail_nomem(err, strlen(config));
+        if (!tg_path_exists(*dir)) return TG_OK;
+        tg_free(*dir);
+        *dir = NULL;
+    }
+    return tg_fail(err, TG_IO, "runs/%.*s-%s: too many runs of this name", len, stem, stamp);
+}
+
+/* How many entries besides the two names (either may be NULL). */
+static size_t count_others(const char *dir, const char *a, const char *b) {
+    DIR *d = opendir(dir);
+    size_t n = 0;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        const char *name = e->d_name;
+        if (strcmp(name, ".") && strcmp(name, "..") && (!a || strcmp(name, a)) &&
+            (!b || strcmp(name, b)))
+            n++;
+    }
+    if (d) closedir(d);
+    return n;
+}
+
+bool tg_run_dir_in_use(const char *dir) {
+    return tg_path_is_dir(dir) && count_others(dir, NULL, NULL) > 0;
+}
+
+tg_status tg_run_dir_write_config(const char *dir, const tg_buf *config, bool *replaced,
+                                  tg_error *err) {
+    *replaced = false;
+    tg_status st = tg_dir_create(dir, err);
+    if (st != TG_OK) return st;
+    char *path = tg_path_join(dir, "config.json");
+    if (!path) return tg_fail_nomem(err, strlen(dir));
+    tg_buf old = {0};
+    bool same = false;
+    if (tg_path_exists(path) && tg_file_read(path, CONFIG_MAX, &old, NULL) == TG_OK) {
+        same = old.len == config->len && !memcmp(old.data, config->data, old.len);
+        *replaced = !same;
+    }
+    if (!same) st = tg_file_write_atomic(path, config->data, config->len, err);
+    tg_buf_fini(&old);
+    tg_free(path);
+    return st;
+}
+
+void tg_run_dir_discard(const char *dir) {
+    if (count_others(dir, "config.json", "workers.log")) return;
+    tg_error ignored;
+    if (tg_dir_remove(dir, &ignored) != TG_OK)
+        return; /* it was ours; what cannot be removed stays */
+}
+
+tg_status tg_socket_dir_create(char **dir, tg_error *err) {
+    *dir = tg_strdup("/tmp/textgen-XXXXXX");
+    if (!*dir) return tg_fail_nomem(err, 24);
+    if (mkdtemp(*dir)) return TG_OK;
+    tg_free(*dir);
+    *dir = NULL;
+    return tg_fail_errno(err, TG_IO, "/tmp/textgen-XXXXXX: cannot make a folder for sockets");
+}

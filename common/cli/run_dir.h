@@ -1,0 +1,26 @@
+/* The folder of a run: its name, whether one is there already, and the socket folder that goes with it. */
+#ifndef TG_CLI_RUN_DIR_H
+#define TG_CLI_RUN_DIR_H
+
+#include "common/base/buf.h"
+#include "common/base/status.h"
+
+#include <stdbool.h>
+
+/* "runs/<config stem>-<YYYYmmdd-HHMMSS>", with "-2", "-3" … when that exists. Returns owned text (tg_free). */
+tg_status tg_run_dir_name(const char *config, char **dir, tg_error *err) TG_MUST_CHECK;
+
+/* True when the folder exists and is not empty. */
+bool tg_run_dir_in_use(const char *dir);
+
+/* Makes the folder and writes config.json atomically. An equal file is left alone; *replaced tells whether another was there. */
+tg_status tg_run_dir_write_config(const char *dir, const tg_buf *config, bool *replaced,
+                                  tg_error *err) TG_MUST_CHECK;
+
+/* Removes the folder when nothing but config.json and workers.log is in it: a run that never began leaves nothing behind. */
+void tg_run_dir_discard(const char *dir);
+
+/* A private folder (mode 0700) for sockets, below /tmp: socket paths are limited to 107 bytes. Returns owned text. */
+tg_status tg_socket_dir_create(char **dir, tg_error *err) TG_MUST_CHECK;
+
+#endif

@@ -1,0 +1,254 @@
+/* `textgen train`: check first, then a run folder with the resolved config, then the processes. Until the check has passed nothing
+ * is written and nothing is started. */
+#include "common/base/alloc.h"
+#include "common/base/file.h"
+#include "common/base/str.h"
+#include "common/cli/check.h"
+#include "common/cli/command.h"
+#include "common/cli/process.h"
+#include "common/cli/run_dir.h"
+#include "common/cli/supervise.h"
+#include "common/config/args.h"
+#include "common/config/run_config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char NAME[] = "textgen train";
+
+typedef struct train {
+    /* flags */
+    const char *run_dir_flag, *config_path, *project, *experiment, *base, *entity;
+    int64_t workers, seed; /* INT64_MIN: as the config says */
+    bool resume, wandb;
+    /* decided from them */
+    const char *config; /* owned by config_text, or borrowed from argv */
+    char *config_text, *run_dir;
+    bool fresh; /* the run folder is made by us */
+} train;
+
+/* RL4LMs's own flags: base/project/experiment, going on with whatever is there. */
+static bool rl4lms_style(const train *t) {
+    return t->config_path || t->project || t->experiment || t->base;
+}
+
+static tg_status choose_config(train *t, const tg_args *args, tg_error *err) {
+    if (args->n_positional && t->config_path)
+        return tg_fail(err, TG_USAGE, "two configs: %s and --config_path %s", args->positional[0],
+                       t->config_path);
+    t->config = args->n_positional ? args->positional[0] : t->config_path;
+    if (t->config) return TG_OK;
+    if (!t->resume || !t->run_dir_flag)
+        return tg_fail(err, TG_USAGE,
+                       "a config is missing; usage: textgen train CONFIG [key=value…] [options]");
+    t->config_text = tg_path_join(t->run_dir_flag, "config.json");
+    t->config = t->config_text;
+    if (!t->config_text) return tg_fail_nomem(err, strlen(t->run_dir_flag));
+    if (tg_path_exists(t->config)) return TG_OK;
+    return tg_fail(err, TG_NOINPUT, "%s: no run to resume: it has no config.json", t->run_dir_flag);
+}
+
+static tg_status choose_run_dir(train *t, tg_error *err) {
+    if (t->run_dir_flag) {
+        t->run_dir = tg_strdup(t->run_dir_flag);
+    } else if (rl4lms_style(t)) {
+        tg_buf dir = {0};
+        tg_buf_printf(&dir, "%s/%s/%s", t->base ? t->base : ".",
+                      t->project ? t->project : "rl4lm_exps",
+                      t->experiment ? t->experiment : "rl4lm_experiment");
+        t->run_dir = tg_buf_take(&dir);
+    } else if (t->resume) {
+        return tg_fail(err, TG_USAGE, "--resume needs the run: --run-dir DIR");
+    } else {
+        return tg_run_dir_name(t->config, &t->run_dir, err);
+    }
+    return t->run_dir ? TG_OK : tg_fail_nomem(err, 0);
+}
+
+static tg_status check_run_dir(train *t, tg_error *err) {
+    bool in_use = tg_run_dir_in_use(t->run_dir);
+    if (tg_path_exists(t->run_dir) && !tg_path_is_dir(t->run_dir))
+        return tg_fail(err, TG_USAGE, "%s: is a file, not a run folder", t->run_dir);
+    if (in_use && rl4lms_style(t)) t->resume = true;
+    if (in_use && !t->resume)
+        return tg_fail(err, TG_USAGE,
+                       "%s already holds a run: go on with --resume, or choose another --run-dir",
+                       t->run_dir);
+    if (!in_use && t->resume) return tg_fail(err, TG_NOINPUT, "%s: no run to resume", t->run_dir);
+    t->fresh = !tg_path_exists(t->run_dir);
+    return TG_OK;
+}
+
+/* The key=value arguments, then --seed and --workers, which win. */
+static tg_status check_config(const train *t, const tg_args *args, tg_checked *checked,
+                              tg_error *err) {
+    char seed[48], workers[48];
+    const char **overrides = tg_alloc_array(args->n_overrides + 2, sizeof *overrides);
+    if (!overrides) return tg_fail_nomem(err, (args->n_overrides + 2) * sizeof *overrides);
+    size_t n = args->n_overrides;
+    memcpy(overrides, args->overrides, n * sizeof *overrides);
+    snprintf(seed, sizeof seed, "seed=%" PRId64, t->seed);
+    snprintf(workers, sizeof workers, "workers=%" PRId64, t->workers);
+    if (t->seed != INT64_MIN) overrides[n++] = seed;
+    if (t->workers != INT64_MIN) overrides[n++] = workers;
+    tg_status st = tg_check_config(checked, t->config, overrides, n, false, err);
+    tg_free(overrides);
+    return st;
+}
+
+/* Where the two sides meet: as the config says, else a socket in the private folder. */
+static tg_status choose_addresses(const tg_run_config *c, char **socket_dir, tg_buf *bind,
+                                  tg_buf *connect, tg_error *err) {
+    tg_status st = TG_OK;
+    if (c->pool.bind) {
+        tg_buf_puts(bind, c->pool.bind);
+    } else {
+        st = tg_socket_dir_create(socket_dir, err);
+        if (st != TG_OK) return st;
+        tg_buf_printf(bind, "ipc://%s/pool", *socket_dir);
+    }
+    const char *any = c->pool.bind ? strstr(c->pool.bind, "://*") : NULL;
+    if (!any && c->pool.bind) any = strstr(c->pool.bind, "://0.0.0.0");
+    if (c->pool.connect)
+        tg_buf_puts(connect, c->pool.connect);
+    else if (any)
+        tg_buf_printf(connect, "%.*s://127.0.0.1%s", (int)(any - c->pool.bind), c->pool.bind,
+                      strrchr(c->pool.bind, ':'));
+    else
+        tg_buf_puts(connect, bind->data ? bind->data : "");
+    return bind->failed || connect->failed ? tg_fail_nomem(err, 0) : TG_OK;
+}
+
+static tg_status supervise_at(const train *t, int n_workers, const char *config, char *bind,
+                              char *connect, int *code, tg_error *err) {
+    char *learner = NULL, *env = NULL, *log = tg_path_join(t->run_dir, "workers.log");
+    tg_status st = log ? tg_sibling_path("textgen-learner", &learner, err) : tg_fail_nomem(err, 0);
+    if (st == TG_OK) st = tg_sibling_path("textgen-env", &env, err);
+    if (st == TG_OK) {
+        char train_word[] = "train", config_flag[] = "--config", dir_flag[] = "--run-dir",
+             bind_flag[] = "--bind", connect_flag[] = "--connect", resume_flag[] = "--resume";
+        char *file = (char *)(uintptr_t)config;
+        char *learner_argv[] = {learner,   train_word, config_flag,
+                                file,      dir_flag,   t->run_dir,
+                                bind_flag, bind,       t->resume ? resume_flag : NULL,
+                                NULL};
+        char *env_argv[] = {env, config_flag, file, connect_flag, connect, NULL};
+        st = tg_supervise(&(tg_run_plan){.learner = learner_argv,
+                                         .worker = env_argv,
+                                         .n_workers = n_workers,
+                                         .worker_log = log},
+                          code, err);
+    }
+    tg_free(learner);
+    tg_free(env);
+    tg_free(log);
+    return st;
+}
+
+/* From the written config to the end of the run. The children load config.json and nothing else, so it is what ran. */
+static tg_status run_processes(const train *t, int *code, tg_error *err) {
+    tg_run_config c;
+    char *config = tg_path_join(t->run_dir, "config.json"), *socket_dir = NULL;
+    tg_buf bind = {0}, connect = {0};
+    tg_status st = config ? tg_run_config_load(&c, config, NULL, 0, err) : tg_fail_nomem(err, 0);
+    if (st == TG_OK) {
+        st = choose_addresses(&c, &socket_dir, &bind, &connect, err);
+        if (st == TG_OK) {
+            fprintf(stderr, "%s: run folder %s, %" PRId64 " worker%s\n", NAME, t->run_dir,
+                    c.workers, c.workers == 1 ? "" : "s");
+            st = supervise_at(t, (int)c.workers, config, bind.data, connect.data, code, err);
+        }
+        tg_error ignored;
+        if (socket_dir && tg_dir_remove(socket_dir, &ignored) != TG_OK)
+            fprintf(stderr, "%s: %s\n", NAME, ignored.msg);
+        tg_run_config_fini(&c);
+    }
+    tg_free(socket_dir);
+    tg_buf_fini(&bind);
+    tg_buf_fini(&connect);
+    tg_free(config);
+    return st;
+}
+
+static void hint_resume(const train *t) {
+    char *checkpoints = tg_path_join(t->run_dir, "checkpoints");
+    if (checkpoints && tg_run_dir_in_use(checkpoints))
+        fprintf(stderr,
+                "%s: to go on from the last checkpoint: textgen train --resume --run-dir %s\n",
+                NAME, t->run_dir);
+    tg_free(checkpoints);
+}
+
+static tg_status train_run(train *t, const tg_args *args, int *code, tg_error *err) {
+    tg_checked checked = {0};
+    bool replaced = false;
+    tg_status st = choose_config(t, args, err);
+    if (st == TG_OK) st = choose_run_dir(t, err);
+    if (st == TG_OK) st = check_run_dir(t, err);
+    if (st == TG_OK) st = check_config(t, args, &checked, err);
+    if (checked.notes.len) fputs(checked.notes.data, stderr);
+    if (st == TG_OK) st = tg_run_dir_write_config(t->run_dir, &checked.resolved, &replaced, err);
+    if (st == TG_OK && replaced)
+        fprintf(stderr, "%s: %s/config.json is replaced by the config given now\n", NAME,
+                t->run_dir);
+    if (st == TG_OK && t->wandb)
+        fprintf(stderr,
+                "%s: --log_to_wandb is not built into this version; the .jsonl files in %s hold "
+                "the same data\n",
+                NAME, t->run_dir);
+    if (st == TG_OK) {
+        st = run_processes(t, code, err);
+        bool failed = st != TG_OK || *code;
+        if (failed && t->fresh) tg_run_dir_discard(t->run_dir);
+        if (failed) hint_resume(t);
+    }
+    tg_checked_fini(&checked);
+    return st;
+}
+
+int tg_cmd_train(int argc, char **argv) {
+    train t = {.workers = INT64_MIN, .seed = INT64_MIN};
+    const tg_flag flags[] = {
+        {"run-dir", TG_FLAG_STR, &t.run_dir_flag, "DIR",
+         "Folder of the run (runs/<config>-<time>)."},
+        {"workers", TG_FLAG_INT, &t.workers, "N",
+         "Environment workers to start (the config's, 2)."},
+        {"seed", TG_FLAG_INT, &t.seed, "S", "Seed of every random draw (the config's, 0)."},
+        {"resume", TG_FLAG_SWITCH, &t.resume, NULL,
+         "Go on from the newest whole checkpoint of --run-dir."},
+        {"config_path", TG_FLAG_STR, &t.config_path, "FILE", "RL4LMs's name for CONFIG."},
+        {"project_name", TG_FLAG_STR, &t.project, "NAME",
+         "RL4LMs: the run folder is BASE/PROJECT/EXPERIMENT (rl4lm_exps)."},
+        {"experiment_name", TG_FLAG_STR, &t.experiment, "NAME",
+         "RL4LMs: a run that is there is gone on with (rl4lm_experiment)."},
+        {"base_path_to_store_results", TG_FLAG_STR, &t.base, "BASE",
+         "RL4LMs: where the folders lie (.)."},
+        {"entity_name", TG_FLAG_STR, &t.entity, "NAME",
+         "RL4LMs: accepted; only a tracking service would use it."},
+        {"log_to_wandb", TG_FLAG_SWITCH, &t.wandb, NULL,
+         "RL4LMs: accepted; not built, the .jsonl files hold the data."},
+        {0}};
+    const tg_args_spec spec = {.name = NAME,
+                               .usage = "CONFIG [key=value…] [options]",
+                               .summary = "Trains: starts environment workers and a learner on "
+                                          "this machine and watches over them.",
+                               .flags = flags,
+                               .examples =
+                                   "  textgen train configs/increasing_numbers.yml\n"
+                                   "  textgen train configs/increasing_numbers.yml "
+                                   "alg.args.n_epochs=2 --workers 4 --seed 1 --run-dir runs/a\n"
+                                   "  textgen train --resume --run-dir runs/a\n"
+                                   "  textgen train --config_path configs/increasing_numbers.yml "
+                                   "--project_name p --experiment_name e\n",
+                               .max_positional = 1};
+    tg_args args;
+    tg_error err = {0};
+    if (tg_args_parse(&spec, argc, argv, &args, &err) != TG_OK) return tg_args_report(NAME, &err);
+    int code = 0;
+    if (!args.help && train_run(&t, &args, &code, &err) != TG_OK) code = tg_args_report(NAME, &err);
+    tg_free(t.config_text);
+    tg_free(t.run_dir);
+    tg_args_fini(&args);
+    return code;
+}
