@@ -19,7 +19,9 @@ struct args {
 #define SUFFIX TG_OPT_STR(struct args, prompt_suffix, "", "Text behind the prompt.")
 
 static const tg_opt no_options[] = {TG_OPT_END};
-static const tg_opt imdb[] = {REQUIRED(seed, TG_T_INT, "Seed of the shuffle."), TG_OPT_END};
+/* RL4LMs fails without a seed, though one of its configs leaves it out: then the run's seed counts. */
+static const tg_opt imdb[] = {NULLABLE_INT(seed, "Seed of the shuffle; unset: the run's seed."),
+                              TG_OPT_END};
 static const tg_opt imdb_seq2seq[] = {TG_OPT_FLOAT(struct args, positive_ratio, "1.0", 0, 1,
                                                    "Share of the positive reviews to keep."),
                                       TG_OPT_END};

@@ -1,0 +1,31 @@
+/* Loading of configs and writing of results, for all commands. */
+#include "env-server/cli/load.h"
+
+#include <stdio.h>
+#include <string.h>
+
+tg_status tg_loaded_open(tg_loaded *l, const char *config, const tg_args *args, tg_error *err) {
+    memset(l, 0, sizeof *l);
+    if (!config && args->n_positional)
+        config = args->positional[0];
+    else if (args->n_positional)
+        return tg_fail(err, TG_USAGE, "unexpected argument \"%s\"", args->positional[0]);
+    if (!config) return tg_fail(err, TG_USAGE, "a config file is needed: --config FILE");
+    tg_status st = tg_run_config_load(&l->config, config, args->overrides, args->n_overrides, err);
+    if (st != TG_OK) return st;
+    st = tg_env_settings_read(&l->settings, &l->config, err);
+    if (st != TG_OK) tg_run_config_fini(&l->config);
+    return st;
+}
+
+void tg_loaded_close(tg_loaded *l) {
+    tg_run_config_fini(&l->config);
+}
+
+tg_status tg_print(tg_buf *text, tg_error *err) {
+    if (text->failed) return tg_fail_nomem(err, text->len);
+    if (text->len && fwrite(text->data, 1, text->len, stdout) != text->len)
+        return tg_fail_errno(err, TG_IO, "writing to stdout");
+    if (fflush(stdout)) return tg_fail_errno(err, TG_IO, "writing to stdout");
+    return TG_OK;
+}

@@ -1,0 +1,245 @@
+/* textgen-env score: metrics and rewards of texts in a file, without a model or a config. */
+#include "common/base/str.h"
+#include "common/config/json.h"
+#include "env-server/cli/commands.h"
+#include "env-server/cli/load.h"
+#include "env-server/cli/texts.h"
+#include "env-server/reward/reward.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MAX_CHOSEN = 64 };
+
+typedef struct chosen {
+    const tg_registry *registry;
+    tg_choice items[MAX_CHOSEN];
+    size_t n;
+} chosen;
+
+/* "rouge,bleu": ids, with the options that key=value arguments give them ("rouge.use_single_ref=false"). */
+static tg_status choose(chosen *c, const char *names, const tg_node *options, tg_arena *arena,
+                        tg_error *err) {
+    while (names && *names) {
+        size_t n = strcspn(names, ",");
+        char *id = tg_arena_strndup(arena, names, n);
+        tg_node *section = tg_arena_alloc(arena, sizeof *section),
+                **parts = tg_arena_array(arena, 2, sizeof *parts);
+        if (!id || !section || !parts || !(parts[0] = tg_arena_alloc(arena, sizeof **parts)) ||
+            !(parts[1] = tg_arena_alloc(arena, sizeof **parts)))
+            return tg_fail_nomem(err, n);
+        const tg_node *args = tg_node_get(options, id);
+        *parts[0] = (tg_node){.kind = TG_NODE_SCALAR,
+                              .key = "id",
+                              .text = id,
+                              .quoted = true,
+                              .file = "command line"};
+        *parts[1] = args ? *args : (tg_node){.kind = TG_NODE_NULL};
+        parts[1]->key = "args";
+        *section =
+            (tg_node){.kind = TG_NODE_MAP, .items = parts, .n_items = 2, .file = "command line"};
+        if (c->n == MAX_CHOSEN)
+            return tg_fail(err, TG_USAGE, "more than %d %ss", MAX_CHOSEN, c->registry->kind);
+        tg_status st =
+            tg_choice_read(c->registry, section, c->registry->kind, arena, &c->items[c->n], err);
+        if (st == TG_OK) st = tg_choice_require_built(&c->items[c->n], err);
+        if (st != TG_OK) return st;
+        c->n++;
+        names += n + (names[n] == ',');
+    }
+    return TG_OK;
+}
+
+/* Every option must belong to something that was chosen. */
+static tg_status check_options(const tg_node *options, const chosen *metrics, const chosen *rewards,
+                               tg_error *err) {
+    for (size_t i = 0; i < options->n_items; i++) {
+        const tg_node *n = options->items[i];
+        bool known = false;
+        if (!strcmp(n->key, "compat")) {
+            known = n->kind == TG_NODE_SCALAR && !strcmp(n->text, "rl4lms");
+            if (!known) return tg_node_fail(n, "compat", err, "expected rl4lms");
+        }
+        for (size_t k = 0; k < metrics->n; k++)
+            known |= !strcmp(n->key, metrics->items[k].entry->name);
+        for (size_t k = 0; k < rewards->n; k++)
+            known |= !strcmp(n->key, rewards->items[k].entry->name);
+        if (!known)
+            return tg_fail(err, TG_USAGE,
+                           "\"%s\" is neither compat nor a metric or reward that was asked for",
+                           n->key);
+    }
+    return TG_OK;
+}
+
+static tg_status compute_metrics(const chosen *c, const tg_texts *t, tg_metric_out *out,
+                                 tg_error *err) {
+    tg_metric_input in = {t->items, t->n, TG_SPLIT_TEST};
+    tg_status st = TG_OK;
+    for (size_t k = 0; k < c->n && st == TG_OK; k++) {
+        tg_metric m;
+        st = tg_metric_open(&m, (const tg_metric_ops *)c->items[k].entry, c->items[k].options, err);
+        if (st != TG_OK) break;
+        st = tg_metric_compute(&m, &in, out, err);
+        tg_metric_close(&m);
+    }
+    return st;
+}
+
+/* values: (n of texts) per chosen reward. */
+static tg_status compute_rewards(const chosen *c, const tg_texts *t, tg_reward_value **values,
+                                 tg_arena *arena, tg_error *err) {
+    for (size_t k = 0; k < c->n; k++) {
+        tg_reward r;
+        values[k] = tg_arena_array(arena, t->n, sizeof **values);
+        tg_reward_input *in = tg_arena_array(arena, t->n, sizeof *in);
+        if (!values[k] || !in) return tg_fail_nomem(err, t->n * sizeof *in);
+        for (size_t i = 0; i < t->n; i++)
+            in[i] = (tg_reward_input){.sample = t->items[i].sample,
+                                      .text = t->items[i].text,
+                                      .text_len = t->items[i].text_len,
+                                      .done = true};
+        tg_status st =
+            tg_reward_open(&r, (const tg_reward_ops *)c->items[k].entry, c->items[k].options, err);
+        if (st != TG_OK) return st;
+        st = tg_reward_score(&r, in, t->n, values[k], err);
+        tg_reward_close(&r);
+        if (st != TG_OK) return st;
+    }
+    return TG_OK;
+}
+
+static void list_json(tg_buf *out, const double *values, size_t n) {
+    tg_buf_putc(out, '[');
+    for (size_t i = 0; i < n; i++) {
+        if (i) tg_buf_puts(out, ", ");
+        tg_json_number(out, values[i]);
+    }
+    tg_buf_putc(out, ']');
+}
+
+static void result_json(const tg_metric_out *m, const chosen *rewards,
+                        tg_reward_value *const *values, size_t n, tg_buf *out) {
+    tg_buf_puts(out, "{\"metrics\": {");
+    for (size_t i = 0; i < m->n; i++) {
+        const tg_metric_value *v = &m->values[i];
+        if (i) tg_buf_puts(out, ", ");
+        tg_json_string(out, v->key, strlen(v->key));
+        tg_buf_puts(out, ": {\"corpus\": ");
+        tg_json_number(out, v->has_corpus ? v->corpus : (double)NAN);
+        tg_buf_puts(out, ", \"samples\": ");
+        if (v->samples)
+            list_json(out, v->samples, v->n_samples);
+        else
+            tg_buf_puts(out, "null");
+        if (*v->error) {
+            tg_buf_puts(out, ", \"error\": ");
+            tg_json_string(out, v->error, strlen(v->error));
+        }
+        tg_buf_putc(out, '}');
+    }
+    tg_buf_puts(out, "}, \"rewards\": {");
+    for (size_t k = 0; k < rewards->n; k++) {
+        const char *name = rewards->items[k].entry->name;
+        if (k) tg_buf_puts(out, ", ");
+        tg_json_string(out, name, strlen(name));
+        tg_buf_puts(out, ": [");
+        for (size_t i = 0; i < n; i++) {
+            if (i) tg_buf_puts(out, ", ");
+            tg_json_number(out, values[k][i].value);
+        }
+        tg_buf_putc(out, ']');
+    }
+    tg_buf_puts(out, "}}\n");
+}
+
+static void result_text(const tg_metric_out *m, const chosen *rewards,
+                        tg_reward_value *const *values, size_t n, tg_buf *out) {
+    tg_buf_printf(out, "%-44s %12s\n", "over", "value");
+    for (size_t i = 0; i < m->n; i++) {
+        const tg_metric_value *v = &m->values[i];
+        if (v->has_corpus)
+            tg_buf_printf(out, "%-44s %12.6f\n", v->key, v->corpus);
+        else
+            tg_buf_printf(out, "%-44s %12s  %s\n", v->key, "none", v->error);
+    }
+    for (size_t k = 0; k < rewards->n; k++) {
+        double sum = 0;
+        size_t good = 0;
+        for (size_t i = 0; i < n; i++)
+            if (values[k][i].status == TG_REWARD_OK) sum += values[k][i].value, good++;
+        tg_buf_printf(out, "reward %-37s %12.6f  mean of %zu of %zu texts\n",
+                      rewards->items[k].entry->name, good ? sum / (double)good : (double)NAN, good,
+                      n);
+    }
+}
+
+static tg_status score(const tg_args *args, const char *metric_names, const char *reward_names,
+                       const char *file, bool json, tg_arena *arena, tg_error *err) {
+    chosen metrics = {.registry = tg_metric_registry()},
+           rewards = {.registry = tg_reward_registry()};
+    tg_node *options;
+    if (!metric_names && !reward_names)
+        return tg_fail(
+            err, TG_USAGE,
+            "nothing to compute: give --metric A,B or --reward C (`textgen list` shows them)");
+    tg_status st = tg_tree_parse(arena, "command line", "{}", 2, &options, err);
+    for (size_t i = 0; i < args->n_overrides && st == TG_OK; i++)
+        st = tg_tree_override(arena, options, args->overrides[i], err);
+    if (st == TG_OK) st = choose(&metrics, metric_names, options, arena, err);
+    if (st == TG_OK) st = choose(&rewards, reward_names, options, arena, err);
+    if (st == TG_OK) st = check_options(options, &metrics, &rewards, err);
+    if (st != TG_OK) return st;
+    tg_texts texts;
+    st = tg_texts_read(&texts, file, err);
+    if (st != TG_OK) return st;
+    tg_metric_out values = {.arena = arena};
+    tg_reward_value *reward_values[MAX_CHOSEN] = {0};
+    tg_buf out = {0};
+    st = compute_metrics(&metrics, &texts, &values, err);
+    if (st == TG_OK) st = compute_rewards(&rewards, &texts, reward_values, arena, err);
+    if (st == TG_OK) {
+        if (json)
+            result_json(&values, &rewards, reward_values, texts.n, &out);
+        else
+            result_text(&values, &rewards, reward_values, texts.n, &out);
+        st = tg_print(&out, err);
+    }
+    tg_buf_fini(&out);
+    tg_texts_fini(&texts);
+    return st;
+}
+
+int tg_command_score(int argc, char **argv) {
+    const char *metric = NULL, *reward = NULL, *file = NULL;
+    bool json = false;
+    const tg_flag flags[] = {
+        {"metric", TG_FLAG_STR, &metric, "A,B", "Metrics to compute."},
+        {"reward", TG_FLAG_STR, &reward, "C", "Rewards to compute, as of finished episodes."},
+        {"jsonl", TG_FLAG_STR, &file, "FILE",
+         "Texts, one {\"prediction\", \"references\", \"prompt\", \"meta\"} a line (stdin)."},
+        {"json", TG_FLAG_SWITCH, &json, NULL,
+         "One JSON object with corpus values and values per text."},
+        {0}};
+    const tg_args_spec spec = {
+        "textgen-env score",
+        "[--metric A,B] [--reward C] [--jsonl FILE] [--json] [id.option=value…]",
+        "Computes metrics and rewards of texts.",
+        flags,
+        "  echo '{\"prediction\": \"1 2 3\"}' | textgen-env score --metric increasing_numbers "
+        "increasing_numbers.min_tokens=20\n"
+        "  textgen-env score --metric dates --reward sentences_with_dates --jsonl texts.jsonl "
+        "--json\n",
+        0,
+        0,
+        false};
+    tg_args args;
+    tg_error err = {0};
+    tg_arena arena = {0};
+    tg_status st = tg_args_parse(&spec, argc, argv, &args, &err);
+    if (st != TG_OK) return tg_args_report(spec.name, &err);
+    if (!args.help) st = score(&args, metric, reward, file, json, &arena, &err);
+    tg_args_fini(&args);
+    tg_arena_fini(&arena);
+    return st == TG_OK ? 0 : tg_args_report(spec.name, &err);
+}

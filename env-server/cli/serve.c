@@ -1,0 +1,82 @@
+/* textgen-env --config FILE (--bind ADDRESS | --connect ADDRESS): a worker. */
+#include "common/base/str.h"
+#include "env-server/cli/commands.h"
+#include "env-server/cli/load.h"
+#include "env-server/env/env.h"
+#include "env-server/server/server.h"
+
+#include <stdlib.h>
+
+static tg_status parent_fd(int *out, tg_error *err) {
+    const char *text = getenv("TEXTGEN_PARENT_FD");
+    int64_t fd = -1;
+    if (text && *text && (!tg_parse_i64(text, &fd) || fd < 0 || fd > 1 << 20))
+        return tg_fail(err, TG_USAGE, "TEXTGEN_PARENT_FD: expected a file descriptor, found \"%s\"",
+                       text);
+    *out = (int)fd;
+    return TG_OK;
+}
+
+static tg_status serve(const char *config, const tg_args *args, tg_server_opts *o, tg_error *err) {
+    if (!o->bind == !o->connect)
+        return tg_fail(err, TG_USAGE, "give either --bind ADDRESS or --connect ADDRESS");
+    tg_loaded l;
+    tg_env *env;
+    tg_status st = parent_fd(&o->parent_fd, err);
+    if (st == TG_OK) st = tg_loaded_open(&l, config, args, err);
+    if (st != TG_OK) return st;
+    st = tg_env_open(&env, &l.settings, err);
+    if (st == TG_OK) {
+        st = tg_server_run(env, o, err);
+        tg_env_close(&env);
+    }
+    tg_loaded_close(&l);
+    return st;
+}
+
+int tg_command_serve(int argc, char **argv) {
+    const char *config = NULL;
+    tg_server_opts o = {.parent_fd = -1};
+    int64_t threads = 2, capacity = 65536, heartbeat_ms = 0;
+    const tg_flag flags[] = {
+        {"config", TG_FLAG_STR, &config, "FILE", "RL4LMs-style YAML config."},
+        {"bind", TG_FLAG_STR, &o.bind, "ADDRESS",
+         "Listen for clients: ipc://PATH or tcp://HOST:PORT."},
+        {"connect", TG_FLAG_STR, &o.connect, "ADDRESS",
+         "Offer this worker to a learner that listens there."},
+        {"insecure", TG_FLAG_SWITCH, &o.insecure, NULL,
+         "Allow a tcp address that other machines reach, without encryption."},
+        {"threads", TG_FLAG_INT, &threads, "N", "Threads for metrics and slow rewards (2)."},
+        {"capacity", TG_FLAG_INT, &capacity, "N", "Slots over all clients (65536)."},
+        {"heartbeat-ms", TG_FLAG_INT, &heartbeat_ms, "MS", "Interval of heartbeats (1000)."},
+        {0}};
+    const tg_args_spec spec = {
+        "textgen-env",
+        "--config FILE (--bind ADDRESS | --connect ADDRESS) [key=value…]",
+        "An environment worker: prompts, episodes, rewards and metrics for learners and gym "
+        "clients. "
+        "Further commands: check, list, data, score (each with --help).",
+        flags,
+        "  textgen-env --config configs/increasing_numbers.yml --bind ipc:///tmp/env.sock\n"
+        "  textgen-env --config c.yml --connect tcp://127.0.0.1:5555 "
+        "env.args.max_episode_length=30\n",
+        0,
+        1,
+        false};
+    tg_args args;
+    tg_error err = {0};
+    tg_status st = tg_args_parse(&spec, argc, argv, &args, &err);
+    if (st != TG_OK) return tg_args_report(spec.name, &err);
+    if (!args.help) {
+        if (threads < 1 || threads > 64 || capacity < 1 || capacity > 1 << 20 || heartbeat_ms < 0 ||
+            heartbeat_ms > 600000)
+            st = tg_fail(
+                &err, TG_USAGE,
+                "--threads is 1 to 64, --capacity 1 to 1048576, --heartbeat-ms 0 to 600000");
+        o.threads = (int)threads, o.capacity = (uint32_t)capacity,
+        o.heartbeat_ms = (int)heartbeat_ms;
+        if (st == TG_OK) st = serve(config, &args, &o, &err);
+    }
+    tg_args_fini(&args);
+    return st == TG_OK ? 0 : tg_args_report(spec.name, &err);
+}

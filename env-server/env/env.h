@@ -1,0 +1,66 @@
+/* An environment: tokenizer, data pools, rewards and metrics of one config. Read-only after
+ * opening, so slots and jobs of any thread share it.
+ *
+ *     tg_env *env;
+ *     tg_env_open(&env, &settings, err);
+ *     tg_slot_reset(env, slot, &item, ...);      // slot.h
+ *     tg_env_close(&env); */
+#ifndef TG_ENV_ENV_H
+#define TG_ENV_ENV_H
+
+#include "common/base/arena.h"
+#include "common/base/status.h"
+#include "common/text/tokenizer.h"
+#include "env-server/datapool/datapool.h"
+#include "env-server/env/prompt.h"
+#include "env-server/env/sampler.h"
+#include "env-server/env/settings.h"
+#include "env-server/metric/metric.h"
+#include "env-server/reward/reward.h"
+#include "proto/messages.h"
+
+typedef struct tg_env {
+    const tg_env_settings *settings; /* borrowed */
+    tg_tokenizer *tokenizer;
+    int32_t n_tokens; /* ids the tokenizer knows */
+    tg_prompt_encoder prompt;
+    tg_ids context_start; /* what the context holds before the first action */
+    tg_datapool pools[4]; /* by tg_split; [0] unused */
+    tg_sampler samplers[4];
+    tg_reward *rewards;
+    size_t n_rewards;
+    bool slow_rewards; /* some reward must not run on the server's loop */
+    tg_metric *metrics;
+    size_t n_metrics;
+    const char **reward_names, **metric_names;
+    tg_env_spec spec;
+} tg_env;
+
+/* Opens everything. TG_UNSUPPORTED: a component that is not built. settings must outlive env. */
+tg_status tg_env_open(tg_env **out, const tg_env_settings *settings, tg_error *err) TG_MUST_CHECK;
+void tg_env_close(tg_env **env);
+
+/* Completion tokens to text as the rewards see it: without special tokens, spaces cleaned up; ids
+ * that only the model's padded vocabulary has are left out. Replaces what text held. */
+tg_status tg_env_decode(const tg_env *env, const int32_t *tokens, size_t n, tg_buf *text,
+                        tg_error *err) TG_MUST_CHECK;
+
+/* Samples first .. first + n of a split (fewer at its end), with prompt tokens. Everything is in
+ * the arena. */
+tg_status tg_env_samples(const tg_env *env, const tg_sample_range *range, tg_arena *arena,
+                         tg_samples *out, tg_error *err) TG_MUST_CHECK;
+/* All metrics over the given generations. A metric that fails is a value with an error. */
+tg_status tg_env_metric(const tg_env *env, const tg_metric_request *req, tg_arena *arena,
+                        tg_metric_reply *out, tg_error *err) TG_MUST_CHECK;
+/* Rewards of finished texts. req->fn "": the weighted sum of all; else the reward of that name
+ * (TG_NOINPUT: no such one). */
+tg_status tg_env_score(const tg_env *env, const tg_score_request *req, tg_arena *arena,
+                       tg_score_reply *out, tg_error *err) TG_MUST_CHECK;
+
+/* Weighted sum of one token's n_rewards values; the first status that is not OK is the total's. */
+void tg_env_combine(const tg_env *env, const tg_reward_value *values, tg_reward_value *total);
+
+/* The wire's code for a failed call. */
+tg_code tg_env_code(tg_status status);
+
+#endif

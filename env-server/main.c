@@ -1,0 +1,24 @@
+/* textgen-env: an environment worker, and the commands that look at what it is made of. */
+#include "env-server/cli/commands.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} commands[] = {{"serve", tg_command_serve},
+                {"check", tg_command_check},
+                {"list", tg_command_list},
+                {"data", tg_command_data},
+                {"score", tg_command_score}};
+
+int main(int argc, char **argv) {
+    if (argc > 1 && !strcmp(argv[1], "--version")) {
+        printf("textgen-env %s\n", TG_VERSION);
+        return 0;
+    }
+    for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
+        if (!strcmp(argv[1], commands[i].name)) return commands[i].run(argc - 1, argv + 1);
+    return tg_command_serve(argc, argv);
+}

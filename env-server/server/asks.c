@@ -1,0 +1,72 @@
+/* Samples, metrics and scores: read-only questions, answered on the job pool. The request belongs to its
+ * job; the answer goes to the session if that still exists. */
+#include "common/base/alloc.h"
+#include "env-server/server/server_impl.h"
+#include "proto/codec.h"
+
+typedef struct ask {
+    tg_job job; /* first: a job is its ask */
+    tg_server *server;
+    uint64_t session;
+    tg_frame head;
+    void *msg;
+    tg_arena arena;
+    union {
+        tg_samples samples;
+        tg_metric_reply metric;
+        tg_score_reply score;
+    } reply;
+    tg_msg_type reply_type;
+    tg_status status;
+    tg_error error;
+} ask;
+
+static void run(tg_job *job) {
+    ask *a = (ask *)job;
+    const tg_env *env = a->server->env;
+    switch (a->head.type) {
+    case TG_MSG_SAMPLE_RANGE:
+        a->reply_type = TG_MSG_SAMPLES;
+        a->status = tg_env_samples(env, a->msg, &a->arena, &a->reply.samples, &a->error);
+        break;
+    case TG_MSG_METRIC:
+        a->reply_type = TG_MSG_METRIC_REPLY;
+        a->status = tg_env_metric(env, a->msg, &a->arena, &a->reply.metric, &a->error);
+        break;
+    default:
+        a->reply_type = TG_MSG_SCORE_REPLY;
+        a->status = tg_env_score(env, a->msg, &a->arena, &a->reply.score, &a->error);
+    }
+}
+
+static void free_ask(ask *a) {
+    tg_msg_free(a->msg);
+    tg_arena_fini(&a->arena);
+    tg_free(a);
+}
+
+static void done(tg_job *job) {
+    ask *a = (ask *)job;
+    tg_server *s = a->server;
+    tg_session *session = tg_link_find(s->link, a->session);
+    if (session && a->status == TG_OK)
+        tg_server_reply(s, session, &a->head, a->reply_type, &a->reply);
+    else if (session)
+        tg_session_send_error(session, &a->head, tg_env_code(a->status), "%s", a->error.msg);
+    free_ask(a);
+    tg_server_check_drained(s);
+}
+
+void tg_server_ask(tg_server *s, tg_session *session, const tg_frame *head, void *msg) {
+    ask *a = tg_alloc(sizeof *a);
+    if (!a) {
+        tg_session_send_error(session, head, TG_CODE_OVERLOADED, "out of memory");
+        tg_msg_free(msg);
+        return;
+    }
+    *a = (ask){.job = {.run = run, .done = done}, .server = s, .msg = msg, .head = *head};
+    a->session = tg_session_id(session);
+    if (tg_jobs_submit(s->jobs, &a->job)) return;
+    tg_session_send_error(session, head, TG_CODE_OVERLOADED, "too many calls are waiting");
+    free_ask(a);
+}

@@ -1,0 +1,35 @@
+/* One client's slots. A client lives from its session's opening until the session is over and no call of
+ * its slots is under way any more. Loop thread only. */
+#ifndef TG_ENV_CLIENT_H
+#define TG_ENV_CLIENT_H
+
+#include "env-server/env/slot.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct tg_client_slot {
+    uint32_t id;    /* chosen by the client */
+    bool busy;      /* a call holds results that borrow from it */
+    uint64_t batch; /* the last batch that named it */
+    tg_slot slot;
+} tg_client_slot;
+
+typedef struct tg_client {
+    uint64_t session;
+    int refs;
+    tg_client_slot **slots; /* sorted by id */
+    size_t n_slots, cap;
+} tg_client;
+
+tg_status tg_client_create(tg_client **out, uint64_t session, tg_error *err) TG_MUST_CHECK;
+void tg_client_ref(tg_client *c);
+void tg_client_unref(tg_client *c); /* frees with the last one */
+
+tg_client_slot *tg_client_find(const tg_client *c, uint32_t id); /* NULL: not open */
+/* Opens a slot; one that is open stays as it is. */
+tg_status tg_client_open_slot(tg_client *c, const tg_env *env, uint32_t id,
+                              tg_error *err) TG_MUST_CHECK;
+void tg_client_close_slot(tg_client *c, uint32_t id); /* not open is fine; must not be busy */
+
+#endif

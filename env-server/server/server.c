@@ -1,0 +1,225 @@
+/* The server's life: loop, link, signals, heartbeat figures, drain. */
+#include "env-server/server/server.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "env-server/server/server_impl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LAG_MS = 100, DRAIN_MS = 10000, MAX_QUEUE = 65536, DEFAULT_CAPACITY = 65536 };
+
+/* ---- sessions ------------------------------------------------------------------------------ */
+
+static tg_code on_open(void *arg, tg_session *session, char why[TG_LINK_WHY]) {
+    tg_server *s = arg;
+    tg_client *client;
+    tg_error err = {0};
+    if (s->draining) {
+        snprintf(why, TG_LINK_WHY, "this worker is shutting down");
+        return TG_CODE_DRAINING;
+    }
+    if (tg_client_create(&client, tg_session_id(session), &err) != TG_OK) {
+        snprintf(why, TG_LINK_WHY, "out of memory");
+        return TG_CODE_OVERLOADED;
+    }
+    tg_session_set_user(session, client);
+    tg_log_info("env", "session %" PRIu64 " opened by %s", tg_session_id(session),
+                tg_session_peer_software(session));
+    return TG_CODE_OK;
+}
+
+static void on_close(void *arg, tg_session *session, const char *reason) {
+    tg_server *s = arg;
+    tg_client *client = tg_session_user(session);
+    tg_log_info("env", "session %" PRIu64 " closed: %s", tg_session_id(session), reason);
+    if (!client) return;
+    s->n_slots -= client->n_slots;
+    tg_session_set_user(session, NULL);
+    tg_client_unref(client);
+}
+
+static void on_message(void *arg, tg_session *session, const tg_frame *head, void *msg) {
+    tg_server_message(arg, session, head, msg);
+}
+
+static void on_beat(void *arg, tg_heartbeat *beat) {
+    tg_server *s = arg;
+    beat->in_flight = (uint32_t)tg_jobs_in_flight(s->jobs);
+    beat->oldest_ms = tg_jobs_oldest_ms(s->jobs);
+    beat->completed = s->completed;
+    beat->loop_lag_us = s->lag_us;
+    beat->draining = s->draining;
+}
+
+static void stop(tg_server *s) {
+    s->stopped = true;
+    uv_stop(&s->loop);
+}
+
+/* A refusal that a later try cannot change ends the worker; others are tried again by the link. */
+static void on_refused(void *arg, tg_code code, const char *message) {
+    tg_server *s = arg;
+    tg_log_warn("env", "refused by %s: %s: %s", tg_link_address(s->link), tg_code_name(code),
+                message);
+    bool final = code == TG_CODE_CONFIG_MISMATCH || code == TG_CODE_UNSUPPORTED_VERSION ||
+                 code == TG_CODE_PERMISSION_DENIED || code == TG_CODE_UNAUTHENTICATED;
+    if (!final) return;
+    s->failure = tg_fail(&s->failure_error, code == TG_CODE_CONFIG_MISMATCH ? TG_CONFIG : TG_DENIED,
+                         "refused by %s: %s", tg_link_address(s->link), message);
+    stop(s);
+}
+
+static const tg_link_ops link_ops = {.on_open = on_open,
+                                     .on_message = on_message,
+                                     .on_close = on_close,
+                                     .on_beat = on_beat,
+                                     .on_refused = on_refused};
+
+/* ---- end ----------------------------------------------------------------------------------- */
+
+void tg_server_check_drained(tg_server *s) {
+    if (s->draining && !s->stopped && tg_jobs_in_flight(s->jobs) == 0) stop(s);
+}
+
+static void on_drain_timeout(uv_timer_t *timer) {
+    tg_server *s = timer->data;
+    tg_log_warn("env", "%zu calls did not end in time", tg_jobs_in_flight(s->jobs));
+    stop(s);
+}
+
+static void begin_drain(tg_server *s, const char *why) {
+    if (s->draining) { /* asked twice: at once */
+        stop(s);
+        return;
+    }
+    tg_log_info("env", "%s: finishing %zu calls", why, tg_jobs_in_flight(s->jobs));
+    s->draining = true;
+    uv_timer_start(&s->drain_timer, on_drain_timeout, DRAIN_MS, 0);
+    tg_server_check_drained(s);
+}
+
+static void on_signal(uv_signal_t *signal, int number) {
+    begin_drain(signal->data, number == SIGTERM ? "SIGTERM" : "SIGINT");
+}
+
+/* The parent holds the other end of this pipe and writes nothing: reading tells that it is gone. */
+static void on_parent(uv_poll_t *poll, int status, int events) {
+    (void)events;
+    tg_server *s = poll->data;
+    int fd = -1;
+    char bytes[64];
+    uv_fileno((uv_handle_t *)poll, &fd);
+    ssize_t n = status < 0 ? 0 : read(fd, bytes, sizeof bytes);
+    if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) return;
+    tg_log_warn("env", "the parent process is gone");
+    stop(s);
+}
+
+static void on_lag(uv_timer_t *timer) {
+    tg_server *s = timer->data;
+    uint64_t now = tg_clock_ns();
+    s->lag_us = now > s->lag_due_ns ? (now - s->lag_due_ns) / 1000 : 0;
+    s->lag_due_ns = now + (uint64_t)LAG_MS * 1000000;
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+static tg_status uv_check(int code, const char *what, tg_error *err) {
+    return code == 0 ? TG_OK : tg_fail(err, TG_IO, "%s: %s", what, uv_strerror(code));
+}
+
+static tg_status watch_parent(tg_server *s, int fd, tg_error *err) {
+    if (fd < 0) return TG_OK;
+    tg_status st = uv_check(uv_poll_init(&s->loop, &s->parent, fd), "TEXTGEN_PARENT_FD", err);
+    if (st != TG_OK) return st;
+    s->parent.data = s;
+    s->parent_watched = true;
+    return uv_check(uv_poll_start(&s->parent, UV_READABLE | UV_DISCONNECT, on_parent),
+                    "TEXTGEN_PARENT_FD", err);
+}
+
+/* Handles that cannot fail to open, so that shut() may close them whatever happened after. */
+static void init_handles(tg_server *s) {
+    uv_signal_init(&s->loop, &s->on_term);
+    uv_signal_init(&s->loop, &s->on_int);
+    uv_timer_init(&s->loop, &s->lag_timer);
+    uv_timer_init(&s->loop, &s->drain_timer);
+    s->on_term.data = s->on_int.data = s->lag_timer.data = s->drain_timer.data = s;
+    s->lag_due_ns = tg_clock_ns() + (uint64_t)LAG_MS * 1000000;
+}
+
+static tg_status start(tg_server *s, const tg_server_opts *o, tg_error *err) {
+    tg_status st = tg_net_create(&s->net, err);
+    if (st == TG_OK)
+        st = tg_jobs_create(&s->jobs, &s->loop, o->threads ? o->threads : 2, MAX_QUEUE, err);
+    if (st == TG_OK) st = watch_parent(s, o->parent_fd, err);
+    if (st == TG_OK)
+        st = uv_check(uv_signal_start(&s->on_term, on_signal, SIGTERM), "SIGTERM", err);
+    if (st == TG_OK) st = uv_check(uv_signal_start(&s->on_int, on_signal, SIGINT), "SIGINT", err);
+    if (st == TG_OK)
+        st = uv_check(uv_timer_start(&s->lag_timer, on_lag, LAG_MS, LAG_MS), "timer", err);
+    if (st != TG_OK) return st;
+    tg_link_opts link = {.listen = o->bind,
+                         .dial = o->connect,
+                         .insecure = o->insecure,
+                         .role = TG_ROLE_WORKER,
+                         .spec = &s->spec,
+                         .heartbeat_ms = o->heartbeat_ms,
+                         .ops = &link_ops,
+                         .arg = s};
+    return tg_link_open(&s->link, s->net, &s->loop, &link, err);
+}
+
+static void say_ready(const tg_server *s, const tg_server_opts *o) {
+    const tg_env_spec *spec = &s->spec;
+    printf("textgen-env ready %s %s pid %ld vocab %u samples %" PRIu64 "/%" PRIu64 "/%" PRIu64
+           " config %016" PRIx64 "\n",
+           o->bind ? "bind" : "connect", tg_link_address(s->link), (long)getpid(), spec->vocab_size,
+           spec->n_samples[TG_SPLIT_TRAIN], spec->n_samples[TG_SPLIT_VAL],
+           spec->n_samples[TG_SPLIT_TEST], spec->config_digest);
+    fflush(stdout);
+}
+
+static void shut(tg_server *s, const char *reason) {
+    if (s->jobs) tg_jobs_destroy(&s->jobs); /* last answers go out through the link */
+    if (s->link) tg_link_close(&s->link, reason);
+    uv_close((uv_handle_t *)&s->on_term, NULL);
+    uv_close((uv_handle_t *)&s->on_int, NULL);
+    uv_close((uv_handle_t *)&s->lag_timer, NULL);
+    uv_close((uv_handle_t *)&s->drain_timer, NULL);
+    if (s->parent_watched) uv_close((uv_handle_t *)&s->parent, NULL);
+    uv_run(&s->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&s->loop);
+    if (s->net) tg_net_destroy(&s->net);
+    tg_arena_fini(&s->scratch);
+}
+
+tg_status tg_server_run(const tg_env *env, const tg_server_opts *o, tg_error *err) {
+    tg_server *s = tg_alloc(sizeof *s);
+    if (!s) return tg_fail_nomem(err, sizeof *s);
+    s->env = env;
+    s->spec = env->spec;
+    s->spec.capacity = o->capacity ? o->capacity : DEFAULT_CAPACITY;
+    tg_status st = uv_check(uv_loop_init(&s->loop), "event loop", err);
+    if (st != TG_OK) {
+        tg_free(s);
+        return st;
+    }
+    init_handles(s);
+    st = start(s, o, err);
+    if (st == TG_OK) {
+        say_ready(s, o);
+        while (!s->stopped) uv_run(&s->loop, UV_RUN_DEFAULT);
+        st = s->failure;
+        if (st != TG_OK && err) *err = s->failure_error;
+    }
+    shut(s, st == TG_OK ? "the worker is shutting down" : "the worker failed");
+    tg_free(s);
+    return st;
+}

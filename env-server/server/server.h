@@ -1,0 +1,28 @@
+/* A worker process's server: one environment, offered to clients over one address.
+ *
+ *     tg_server_run(env, &opts, err);     // until SIGTERM, SIGINT or the parent's end
+ *
+ * One thread runs the libuv loop, the socket and the slots; metrics, samples and slow rewards run on
+ * the job pool. Nothing else is shared. */
+#ifndef TG_ENV_SERVER_H
+#define TG_ENV_SERVER_H
+
+#include "common/base/status.h"
+#include "env-server/env/env.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct tg_server_opts {
+    const char *bind, *connect; /* exactly one */
+    bool insecure;              /* allow a non-loopback tcp address without encryption */
+    int heartbeat_ms;           /* 0: the default */
+    int threads;                /* of the job pool; 0: 2 */
+    uint32_t capacity;          /* slots over all clients; 0: 65536 */
+    int parent_fd;              /* a pipe whose end means that the parent died; -1: none */
+} tg_server_opts;
+
+/* Prints "textgen-env ready …" on stdout once it can work. TG_OK after a drain. */
+tg_status tg_server_run(const tg_env *env, const tg_server_opts *opts, tg_error *err) TG_MUST_CHECK;
+
+#endif

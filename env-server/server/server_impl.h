@@ -1,0 +1,50 @@
+/* What the files of the server share. */
+#ifndef TG_ENV_SERVER_IMPL_H
+#define TG_ENV_SERVER_IMPL_H
+
+#include "common/base/arena.h"
+#include "common/net/link.h"
+#include "env-server/env/env.h"
+#include "env-server/server/client.h"
+#include "env-server/server/jobs.h"
+#include "env-server/server/server.h"
+
+typedef struct tg_server {
+    const tg_env *env;
+    tg_env_spec spec; /* the environment's, with this worker's capacity */
+    uv_loop_t loop;
+    tg_net *net;
+    tg_link *link;
+    tg_jobs *jobs;
+    uv_signal_t on_term, on_int;
+    uv_timer_t lag_timer, drain_timer;
+    uv_poll_t parent;
+    bool parent_watched, draining, stopped;
+    size_t n_slots;     /* over all clients */
+    uint64_t batches;   /* numbers the batches, to find a slot named twice in one */
+    uint64_t completed; /* requests answered */
+    uint64_t lag_due_ns, lag_us;
+    tg_arena scratch;  /* results of the message at hand */
+    tg_status failure; /* why the loop ended, when not by a drain */
+    tg_error failure_error;
+} tg_server;
+
+/* The dispatch of requests (handlers.c). Takes msg. */
+void tg_server_message(tg_server *s, tg_session *session, const tg_frame *head, void *msg);
+/* Sends the reply to a request, or an Error when it cannot be sent. */
+void tg_server_reply(tg_server *s, tg_session *session, const tg_frame *request, tg_msg_type type,
+                     const void *msg);
+/* Ends the loop when the drain is complete. */
+void tg_server_check_drained(tg_server *s);
+
+/* Answers on the job pool: samples, metrics, scores (asks.c). Takes msg. */
+void tg_server_ask(tg_server *s, tg_session *session, const tg_frame *head, void *msg);
+/* Steps whose rewards are slow (calls.c): the reply follows when all rewards are there. */
+void tg_server_step_slow(tg_server *s, tg_session *session, tg_client *client, const tg_frame *head,
+                         const tg_step_batch *batch);
+
+/* Looks the slot up for a batch; NULL with a code and a static message when it cannot be used. */
+tg_client_slot *tg_server_slot(tg_server *s, tg_client *client, uint32_t id, tg_code *code,
+                               const char **message);
+
+#endif
