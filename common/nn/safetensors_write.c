@@ -34,7 +34,8 @@ static size_t tensor_bytes(const tg_st_write *t) {
     return n;
 }
 
-/* Length and JSON text, padded with spaces so that the data starts at a multiple of 8. */
+/* Length and JSON text, padded with spaces so that the data starts at a multiple of 64: those who map the file (we, torch) then
+ * find large tensors aligned for vector loads. */
 static void put_header(tg_buf *out, const tg_st_write *tensors, size_t n, const char *metadata) {
     tg_buf_append(out, "\0\0\0\0\0\0\0\0", 8);
     tg_buf_putc(out, '{');
@@ -56,7 +57,7 @@ static void put_header(tg_buf *out, const tg_st_write *tensors, size_t n, const 
         offset = end;
     }
     tg_buf_putc(out, '}');
-    while (out->len % 8 && !out->failed) tg_buf_putc(out, ' ');
+    while (out->len % 64 && !out->failed) tg_buf_putc(out, ' ');
     if (out->failed) return;
     uint64_t len = out->len - 8;
     for (int i = 0; i < 8; i++) out->data[i] = (char)(len >> (8 * i));

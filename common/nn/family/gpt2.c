@@ -120,7 +120,8 @@ static bool write_config(const tg_arch *a, json_t *o) {
     failed |= json_object_set_new(o, "n_head", json_integer(a->n_heads));
     failed |= json_object_set_new(
         o, "n_inner", a->mlp_width == 4 * a->width ? json_null() : json_integer(a->mlp_width));
-    failed |= json_object_set_new(o, "activation_function", json_string("gelu_new"));
+    if (!json_object_get(o, "activation_function")) /* keep a synonym: its last bits differ there */
+        failed |= json_object_set_new(o, "activation_function", json_string("gelu_new"));
     failed |= json_object_set_new(o, "layer_norm_epsilon", json_real(shortest(a->norm_eps)));
     failed |= json_object_set_new(o, "scale_attn_weights", json_boolean(!a->unscaled_attn));
     failed |= json_object_set_new(o, "scale_attn_by_inverse_layer_idx",
