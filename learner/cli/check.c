@@ -1,0 +1,103 @@
+/* `textgen-learner check`: are `alg` and `train_evaluation` right, and will the run fit into memory? */
+#include "common/base/alloc.h"
+#include "common/base/check.h"
+#include "common/config/args.h"
+#include "common/config/locate.h"
+#include "common/config/run_config.h"
+#include "common/text/tokenizer.h"
+#include "learner/cli/commands.h"
+#include "learner/train/memory_plan.h"
+#include "learner/train/run.h"
+
+#include <stdio.h>
+
+static int64_t int_at(const tg_node *section, const char *path, int64_t otherwise) {
+    int64_t value;
+    const tg_node *n = tg_node_at(section, path);
+    return n && tg_node_int(n, &value) && value > 0 && value < INT32_MAX ? value : otherwise;
+}
+
+/* A fresh model's vocabulary comes from the tokenizer; others do not need it here. */
+static tg_status open_tokenizer(const tg_run_config *c, tg_tokenizer **out, tg_error *err) {
+    const tg_node *name = tg_node_get(c->tokenizer, "model_name");
+    if (!name || name->kind != TG_NODE_SCALAR)
+        return tg_node_fail(c->tokenizer, "tokenizer.model_name", err, "missing");
+    char *folder = NULL;
+    tg_status st = tg_model_locate(name->text, &folder, err);
+    if (st == TG_OK) st = tg_tokenizer_open(out, folder, err);
+    tg_free(folder);
+    return st;
+}
+
+static tg_status plan_memory(const tg_run_config *c, const tg_settings *s, tg_buf *out,
+                             tg_error *err) {
+    tg_tokenizer *tokenizer = NULL;
+    tg_arch arch;
+    char *folder = NULL;
+    tg_status st = open_tokenizer(c, &tokenizer, err);
+    if (st == TG_OK) st = tg_run_arch(s, tokenizer, &arch, &folder, err);
+    tg_tokenizer_destroy(&tokenizer);
+    tg_free(folder);
+    if (st != TG_OK) return st;
+    int64_t new_tokens = int_at(c->env, "args.max_episode_length", tg_gen_max_new(&s->eval_gen, 0));
+    if (s->supervised) new_tokens = TG_MIN(new_tokens, arch.max_positions - 1);
+    int64_t room = TG_MAX(1, arch.max_positions - new_tokens);
+    int64_t prompt = int_at(c->env, "args.max_prompt_length", room);
+    if (s->supervised) prompt = TG_MIN(prompt, room);
+    tg_memory_plan plan;
+    st = tg_memory_plan_make(&plan, s, &arch, (int)int_at(c->env, "n_envs", 1), (int)prompt,
+                             (int)new_tokens, err);
+    if (st != TG_OK) return st;
+    tg_memory_plan_print(&plan, out);
+    return tg_memory_plan_check(&plan, c->learner.memory_limit_bytes, err);
+}
+
+static tg_status check(const char *config, const tg_args *args, bool schema_only, tg_error *err) {
+    tg_run_config c;
+    tg_status st = tg_run_config_load(&c, config, args->overrides, args->n_overrides, err);
+    if (st != TG_OK) return st;
+    tg_settings s;
+    tg_buf json = {0}, notes = {0};
+    st = tg_settings_read(&s, c.root, schema_only, &c.arena, err);
+    if (st == TG_OK && !schema_only) st = plan_memory(&c, &s, &notes, err);
+    if (st == TG_OK && s.missing[0])
+        tg_buf_printf(&notes, "note: %s: known, but not built into this version\n", s.missing);
+    if (notes.data) fputs(notes.data, stderr);
+    if (st == TG_OK) {
+        tg_settings_json(&s, &json);
+        if (json.failed)
+            st = tg_fail_nomem(err, json.len);
+        else
+            puts(json.data);
+    }
+    tg_buf_fini(&json);
+    tg_buf_fini(&notes);
+    tg_run_config_fini(&c);
+    return st;
+}
+
+int tg_learner_check(int argc, char **argv) {
+    const char *config = NULL;
+    bool schema_only = false;
+    const tg_flag flags[] = {{"config", TG_FLAG_STR, &config, "FILE", "The config."},
+                             {"schema-only", TG_FLAG_SWITCH, &schema_only, NULL,
+                              "Keys, types and ranges only; models need not exist."},
+                             {0}};
+    const tg_args_spec spec = {
+        .name = "textgen-learner check",
+        .usage = "--config FILE [--schema-only] [key=value…]",
+        .summary = "Prints the resolved alg and train_evaluation (stdout) and the memory plan "
+                   "(stderr).",
+        .flags = flags,
+        .examples = "  textgen-learner check --config configs/increasing_numbers.yml\n"};
+    tg_args args;
+    tg_error err = {0};
+    if (tg_args_parse(&spec, argc, argv, &args, &err) != TG_OK)
+        return tg_args_report("textgen-learner", &err);
+    tg_status st = TG_OK;
+    if (!args.help)
+        st = config ? check(config, &args, schema_only, &err)
+                    : tg_fail(&err, TG_USAGE, "--config FILE is missing");
+    tg_args_fini(&args);
+    return st == TG_OK ? 0 : tg_args_report("textgen-learner", &err);
+}

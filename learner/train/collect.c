@@ -1,0 +1,393 @@
+/* The state of each environment slot and the loop that feeds generator and workers. One thread; the
+ * pool has its own.
+ *
+ * A slot:  FREE -> RESETTING -> READY (prompt here) -> DECODING -> SCORING -> FREE. There are more
+ * slots than places in the generator, so that prompts are fetched ahead and slow rewards do not
+ * hold up generation. Prompts fetched ahead stay for the next iteration. */
+#include "learner/train/collect.h"
+
+#include "common/base/alloc.h"
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { WAIT_SLICE_MS = 100 };
+
+typedef enum slot_state { FREE, RESETTING, READY, DECODING, SCORING } slot_state;
+
+typedef struct slot {
+    slot_state state;
+    uint64_t episode;
+    int32_t *prompt; /* (max_prompt) */
+    int n_prompt;
+} slot;
+
+/* An episode of the rollout under way. */
+typedef struct record {
+    int32_t *tokens; /* prompt, then actions */
+    double *rewards; /* (n_actions) */
+    int n_prompt, n_actions;
+    bool ok, terminated, truncated;
+} record;
+
+struct tg_collector {
+    tg_pool *pool;
+    tg_collect_opts opts;
+    tg_gen_settings gen;
+    tg_generator *generator;
+    slot *slots;
+    int n_slots;
+    uint64_t next_request, next_episode; /* to be reset; to be generated */
+    tg_step_item *steps;                 /* finished during one advance, sent together */
+    int n_steps;
+    /* the rollout under way */
+    record *records; /* episode first_episode + i */
+    int n_records, cap_records;
+    uint64_t first_episode;
+    int finished, failed;
+    int64_t finished_tokens, tokens_before;
+    double wait_s;
+    char failure[256]; /* of the last failed reward */
+};
+
+static int slots_for(const tg_pool *pool, tg_pool_stats stats, int n_envs) {
+    int64_t wanted = 2 * (int64_t)n_envs + 2,
+            room = (int64_t)tg_pool_spec(pool)->capacity * stats.workers;
+    if (room > 0) wanted = TG_MIN(wanted, room);
+    return (int)TG_MAX(wanted, 1);
+}
+
+tg_status tg_collector_create(tg_collector **out, tg_pool *pool, tg_model *policy,
+                              const tg_collect_opts *opts, tg_error *err) {
+    tg_collector *c = tg_alloc(sizeof *c);
+    if (!c) return tg_fail_nomem(err, sizeof *c);
+    c->pool = pool;
+    c->opts = *opts;
+    c->gen = *opts->gen;
+    c->gen.max_new_tokens = opts->max_new;
+    c->next_request = c->next_episode = opts->first_episode;
+    tg_pool_stats stats;
+    tg_pool_get_stats(pool, &stats);
+    c->n_slots = slots_for(pool, stats, opts->n_envs);
+    c->slots = tg_alloc_array((size_t)c->n_slots, sizeof *c->slots);
+    c->steps = tg_alloc_array((size_t)c->n_slots, sizeof *c->steps);
+    tg_status st =
+        c->slots && c->steps ? TG_OK : tg_fail_nomem(err, (size_t)c->n_slots * sizeof *c->slots);
+    for (int i = 0; st == TG_OK && i < c->n_slots; i++) {
+        c->slots[i].prompt = tg_alloc_array((size_t)opts->max_prompt + 1, sizeof(int32_t));
+        if (!c->slots[i].prompt) st = tg_fail_nomem(err, (size_t)opts->max_prompt * 4);
+    }
+    if (st == TG_OK)
+        st = tg_generator_create(&c->generator, policy, &c->gen, opts->n_envs,
+                                 opts->max_prompt + opts->max_new, err);
+    if (st == TG_OK) st = tg_pool_open_slots(pool, c->n_slots, err);
+    if (st != TG_OK)
+        tg_collector_destroy(&c);
+    else
+        *out = c;
+    return st;
+}
+
+static void drop_records(tg_collector *c) {
+    for (int i = 0; i < c->n_records; i++) {
+        tg_free(c->records[i].tokens);
+        tg_free(c->records[i].rewards);
+    }
+    c->n_records = c->finished = c->failed = 0;
+    c->finished_tokens = 0;
+}
+
+void tg_collector_destroy(tg_collector **cp) {
+    tg_collector *c = *cp;
+    if (!c) return;
+    drop_records(c);
+    tg_generator_destroy(&c->generator);
+    for (int i = 0; c->slots && i < c->n_slots; i++) tg_free(c->slots[i].prompt);
+    tg_free(c->slots);
+    tg_free(c->steps);
+    tg_free(c->records);
+    tg_free(c);
+    *cp = NULL;
+}
+
+uint64_t tg_collector_next_episode(const tg_collector *c) {
+    return c->next_episode;
+}
+
+/* ---- events from the workers ------------------------------------------------------------------
+ */
+
+static tg_status on_reset(tg_collector *c, const tg_reset_result *r, tg_error *err) {
+    slot *s = r->slot < (uint32_t)c->n_slots ? &c->slots[r->slot] : NULL;
+    if (!s || s->state != RESETTING || s->episode != r->episode)
+        return tg_fail(err, TG_PROTOCOL,
+                       "a worker answered a reset of slot %u that was not asked for", r->slot);
+    if (r->code != TG_CODE_OK)
+        return tg_fail(err, TG_UNAVAILABLE, "episode %llu could not be started: %s (%s)",
+                       (unsigned long long)r->episode, r->message, tg_code_name(r->code));
+    if (r->n_prompt == 0)
+        return tg_fail(
+            err, TG_DATA,
+            "sample %s has an empty prompt: a causal model needs at least one token; give the "
+            "data pool a prompt such as the tokenizer's bos token",
+            r->sample_id);
+    if (r->n_prompt > (size_t)c->opts.max_prompt)
+        return tg_fail(err, TG_PROTOCOL,
+                       "a worker sent a prompt of %zu tokens, max_prompt_length is %d", r->n_prompt,
+                       c->opts.max_prompt);
+    memcpy(s->prompt, r->prompt, r->n_prompt * sizeof *s->prompt);
+    s->n_prompt = (int)r->n_prompt;
+    s->state = READY;
+    return TG_OK;
+}
+
+static bool reward_failed(const tg_step_result *r) {
+    return r->code == TG_CODE_REWARD_FAILED || r->code == TG_CODE_REWARD_TIMEOUT ||
+           r->code == TG_CODE_REWARD_INVALID;
+}
+
+/* A reward is a number only if its status is OK and every value is finite. */
+static bool reward_usable(const tg_step_result *r) {
+    if (reward_failed(r) || r->reward_status != TG_REWARD_OK) return false;
+    for (uint32_t t = 0; t < r->n_applied; t++)
+        if (!isfinite(r->rewards[t])) return false;
+    return true;
+}
+
+static void note_failure(tg_collector *c, const tg_step_result *r) {
+    static const char *const names[] = {"?", "ok", "pending", "failed", "timeout", "invalid"};
+    unsigned status =
+        (unsigned)r->reward_status < TG_COUNT_OF(names) ? (unsigned)r->reward_status : 0;
+    c->failed++;
+    snprintf(c->failure, sizeof c->failure, "episode %llu: reward %s%s%.180s",
+             (unsigned long long)r->episode, names[status], r->message[0] ? ": " : "", r->message);
+    tg_log_warn("rollout", "%s; the episode is left out", c->failure);
+}
+
+static tg_status on_step(tg_collector *c, const tg_step_result *r, tg_error *err) {
+    slot *s = r->slot < (uint32_t)c->n_slots ? &c->slots[r->slot] : NULL;
+    if (!s || s->state != SCORING || s->episode != r->episode)
+        return tg_fail(err, TG_PROTOCOL,
+                       "a worker answered a step of slot %u that was not asked for", r->slot);
+    s->state = FREE;
+    record *rec = &c->records[r->episode - c->first_episode];
+    c->finished++;
+    if (r->code != TG_CODE_OK && !reward_failed(r))
+        return tg_fail(err, TG_UNAVAILABLE, "episode %llu failed in the environment: %s (%s)",
+                       (unsigned long long)r->episode, r->message, tg_code_name(r->code));
+    if (!reward_usable(r)) {
+        note_failure(c, r);
+        return TG_OK;
+    }
+    if (r->n_applied == 0 || r->n_applied > (uint32_t)rec->n_actions ||
+        !(r->terminated || r->truncated))
+        return tg_fail(
+            err, TG_PROTOCOL,
+            "episode %llu: %u of %d tokens applied and not ended: max_new_tokens must reach the "
+            "environment's max_episode_length",
+            (unsigned long long)r->episode, r->n_applied, rec->n_actions);
+    rec->n_actions = (int)r->n_applied; /* fewer when a stop sequence ended it */
+    memcpy(rec->rewards, r->rewards, r->n_applied * sizeof *rec->rewards);
+    rec->terminated = r->terminated;
+    rec->truncated = r->truncated;
+    rec->ok = true;
+    return TG_OK;
+}
+
+/* Asks for the prompts of the next episodes, as far as slots are free. */
+static tg_status request_prompts(tg_collector *c, tg_error *err) {
+    for (int i = 0; i < c->n_slots; i++) {
+        slot *s = &c->slots[i];
+        if (s->state != FREE) continue;
+        s->episode = c->next_request;
+        tg_reset_item item = {.slot = (uint32_t)i,
+                              .episode = s->episode,
+                              .seed = c->opts.seed,
+                              .split = TG_SPLIT_TRAIN};
+        tg_status st = tg_pool_reset(c->pool, &item, 1, err);
+        if (st != TG_OK) return st;
+        s->state = RESETTING;
+        c->next_request++;
+    }
+    return TG_OK;
+}
+
+/* Takes every event that is there; blocks for the first one when asked to. */
+static tg_status take_events(tg_collector *c, bool block, tg_error *err) {
+    bool any = false;
+    double start = block ? tg_clock_seconds() : 0;
+    for (;;) {
+        if (tg_halt_requested(c->opts.stop)) return tg_fail(err, TG_INTERRUPTED, "stopped");
+        tg_pool_event event;
+        tg_status st = tg_pool_wait(c->pool, &event, block && !any ? WAIT_SLICE_MS : 0, err);
+        if (st == TG_TIMEOUT) {
+            if (!block || any) break;
+            continue;
+        }
+        if (st != TG_OK) return st;
+        any = true;
+        st = event.kind == TG_POOL_RESET ? on_reset(c, &event.reset, err)
+                                         : on_step(c, &event.step, err);
+        if (st != TG_OK) return st;
+    }
+    if (block) c->wait_s += tg_clock_seconds() - start;
+    return any ? request_prompts(c, err) : TG_OK;
+}
+
+/* ---- generation -------------------------------------------------------------------------------
+ */
+
+static slot *slot_of(tg_collector *c, uint64_t episode, slot_state state) {
+    for (int i = 0; i < c->n_slots; i++)
+        if (c->slots[i].state == state && c->slots[i].episode == episode) return &c->slots[i];
+    return NULL;
+}
+
+static tg_status start_episode(tg_collector *c, slot *s, tg_error *err) {
+    if (c->n_records == c->cap_records) {
+        int cap = TG_MAX(64, 2 * c->cap_records);
+        record *grown = tg_realloc_array(c->records, (size_t)cap, sizeof *grown);
+        if (!grown) return tg_fail_nomem(err, (size_t)cap * sizeof *grown);
+        c->records = grown;
+        c->cap_records = cap;
+    }
+    record *r = &c->records[c->n_records];
+    *r = (record){.n_prompt = s->n_prompt};
+    c->n_records++;
+    r->tokens = tg_alloc_array((size_t)(s->n_prompt + c->opts.max_new), sizeof *r->tokens);
+    r->rewards = tg_alloc_array((size_t)c->opts.max_new, sizeof *r->rewards);
+    if (!r->tokens || !r->rewards) return tg_fail_nomem(err, (size_t)c->opts.max_new * 12);
+    memcpy(r->tokens, s->prompt, (size_t)s->n_prompt * sizeof *r->tokens);
+    s->state = DECODING;
+    c->next_episode++;
+    return tg_generator_add(c->generator, s->episode, s->prompt, s->n_prompt, c->opts.seed,
+                            TG_RNG_SAMPLE, s->episode, err);
+}
+
+/* Tokens to expect of the finished and the running episodes: a running one will hardly be shorter
+ * than the mean of those that ended. */
+static int64_t expected_tokens(const tg_collector *c, int ended) {
+    int64_t made = tg_generator_tokens(c->generator) - c->tokens_before;
+    int running = tg_generator_active(c->generator);
+    int64_t mean = ended ? c->finished_tokens / ended : 0;
+    return c->finished_tokens + TG_MAX(made - c->finished_tokens, running * mean);
+}
+
+static tg_status on_generated(void *arg, const tg_gen_result *g, tg_error *err) {
+    tg_collector *c = arg;
+    slot *s = slot_of(c, g->id, DECODING);
+    TG_ASSERT(s && g->n > 0 && g->n <= c->opts.max_new);
+    record *r = &c->records[g->id - c->first_episode];
+    memcpy(r->tokens + r->n_prompt, g->tokens, (size_t)g->n * sizeof *r->tokens);
+    r->n_actions = g->n;
+    c->finished_tokens += g->n;
+    s->state = SCORING;
+    c->steps[c->n_steps++] = (tg_step_item){.slot = (uint32_t)(s - c->slots),
+                                            .episode = g->id,
+                                            .tokens = r->tokens + r->n_prompt,
+                                            .n_tokens = (size_t)g->n};
+    (void)err;
+    return TG_OK;
+}
+
+/* Starts what may be started now. `ended` counts episodes whose generation is over. */
+static tg_status admit(tg_collector *c, int64_t wanted, tg_error *err) {
+    while (tg_generator_active(c->generator) < c->opts.n_envs) {
+        int ended = c->n_records - tg_generator_active(c->generator);
+        if (expected_tokens(c, ended) >= wanted) return TG_OK;
+        slot *s;
+        while (!(s = slot_of(c, c->next_episode, READY))) {
+            tg_status st = take_events(c, true, err);
+            if (st != TG_OK) return st;
+        }
+        tg_status st = start_episode(c, s, err);
+        if (st != TG_OK) return st;
+    }
+    return TG_OK;
+}
+
+/* Generates until the episodes started in this round reach `wanted` tokens, then waits for their
+ * rewards. */
+static tg_status run_round(tg_collector *c, int64_t wanted, tg_error *err) {
+    tg_status st = request_prompts(c, err);
+    while (st == TG_OK) {
+        st = admit(c, wanted, err);
+        if (st != TG_OK || !tg_generator_active(c->generator)) break;
+        c->n_steps = 0;
+        st = tg_generator_advance(c->generator, on_generated, c, err);
+        if (st == TG_OK && c->n_steps)
+            st = tg_pool_step(c->pool, c->steps, (size_t)c->n_steps, err);
+        if (st == TG_OK) st = take_events(c, false, err);
+    }
+    while (st == TG_OK && c->finished < c->n_records) st = take_events(c, true, err);
+    return st;
+}
+
+static tg_status check_failures(const tg_collector *c, tg_error *err) {
+    if (c->failed <= c->opts.max_failed * c->n_records) return TG_OK;
+    return tg_fail(err, TG_UNAVAILABLE,
+                   "%d of %d rewards failed, more than train_evaluation.max_failed_rewards (%g) "
+                   "allows; the last "
+                   "one: %s",
+                   c->failed, c->n_records, c->opts.max_failed, c->failure);
+}
+
+static int64_t usable_tokens(const tg_collector *c) {
+    int64_t n = 0;
+    for (int i = 0; i < c->n_records; i++) n += c->records[i].ok ? c->records[i].n_actions : 0;
+    return n;
+}
+
+static tg_status build_rollout(const tg_collector *c, int rows, tg_rollout **out, tg_error *err) {
+    int n = c->n_records - c->failed, k = 0;
+    int(*lengths)[2] = tg_alloc_array((size_t)n, sizeof *lengths);
+    if (!lengths) return tg_fail_nomem(err, (size_t)n * sizeof *lengths);
+    for (int i = 0; i < c->n_records; i++) {
+        if (!c->records[i].ok) continue;
+        lengths[k][0] = c->records[i].n_prompt;
+        lengths[k++][1] = c->records[i].n_actions;
+    }
+    tg_status st = tg_rollout_create(out, (const int(*)[2])lengths, n, rows, err);
+    tg_free(lengths);
+    if (st != TG_OK) return st;
+    for (int i = 0, e = 0; i < c->n_records; i++) {
+        const record *r = &c->records[i];
+        if (!r->ok) continue;
+        tg_episode *ep = &(*out)->episodes[e];
+        ep->id = c->first_episode + (uint64_t)i;
+        ep->terminated = r->terminated;
+        ep->truncated = r->truncated;
+        memcpy(tg_rollout_tokens(*out, e), r->tokens,
+               (size_t)(r->n_prompt + r->n_actions) * sizeof *r->tokens);
+        memcpy((*out)->task_reward + ep->first_action, r->rewards,
+               (size_t)r->n_actions * sizeof *r->rewards);
+        e++;
+    }
+    return TG_OK;
+}
+
+tg_status tg_collect(tg_collector *c, int rows, tg_rollout **out, tg_collect_info *info,
+                     tg_error *err) {
+    drop_records(c);
+    c->first_episode = c->next_episode;
+    c->tokens_before = tg_generator_tokens(c->generator);
+    c->wait_s = 0;
+    tg_status st = TG_OK;
+    /* Each round ends with all rewards in: how many more episodes are needed never depends on when
+     * one arrived. */
+    for (int64_t wanted = rows; st == TG_OK;) {
+        st = run_round(c, wanted, err);
+        if (st == TG_OK) st = check_failures(c, err);
+        int64_t usable = usable_tokens(c);
+        if (st != TG_OK || usable >= rows) break;
+        wanted = c->finished_tokens + (rows - usable);
+    }
+    *info = (tg_collect_info){c->n_records, c->failed,
+                              tg_generator_tokens(c->generator) - c->tokens_before, c->wait_s};
+    if (st == TG_INTERRUPTED) c->next_episode = c->first_episode;
+    return st == TG_OK ? build_rollout(c, rows, out, err) : st;
+}

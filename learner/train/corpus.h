@@ -1,0 +1,45 @@
+/* Texts of a supervised run as token sequences: prompt and reference in one, for each reference of each sample. */
+#ifndef TG_TRAIN_CORPUS_H
+#define TG_TRAIN_CORPUS_H
+
+#include "common/base/status.h"
+#include "common/nn/pass.h"
+#include "common/text/tokenizer.h"
+#include "learner/train/evaluate.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct tg_corpus {
+    int32_t *tokens; /* all texts, one behind the other */
+    int64_t *start;  /* (n + 1) */
+    int64_t n;
+    int64_t n_truncated, n_dropped; /* cut to max_length; shorter than two tokens */
+} tg_corpus;
+
+typedef struct tg_corpus_opts {
+    int max_length;     /* of a text, in tokens */
+    bool truncate_left; /* which end of a long text is cut */
+    bool add_eos;       /* append eos, so that the model learns to stop */
+} tg_corpus_opts;
+
+/* TG_DATA: no text remains. */
+tg_status tg_corpus_build(tg_corpus *c, const tg_split_samples *samples,
+                          const tg_tokenizer *tokenizer, const tg_corpus_opts *opts,
+                          tg_error *err) TG_MUST_CHECK;
+void tg_corpus_fini(tg_corpus *c);
+
+/* Packs some texts into one pass: text i contributes its tokens but the last as rows, and every token but the first as an action.
+ * Labels equal to `ignored` (-1: none) are left out. Arrays have room for caps.tokens each (offsets one more). */
+typedef struct tg_packer {
+    tg_pass_caps caps;
+    int32_t *tokens, *offsets, *act_row, *act_token;
+    tg_batch batch;
+} tg_packer;
+tg_status tg_packer_init(tg_packer *p, int max_tokens, tg_error *err) TG_MUST_CHECK;
+void tg_packer_fini(tg_packer *p);
+void tg_packer_reset(tg_packer *p);
+bool tg_packer_add(tg_packer *p, const tg_corpus *c, int64_t text,
+                   int32_t ignored); /* false: full */
+
+#endif

@@ -1,0 +1,154 @@
+/* One evaluation. Generation runs in batches of any size: a sample's text depends only on its own stream of random numbers. */
+#include "learner/train/evaluate.h"
+
+#include "common/base/alloc.h"
+#include "common/base/check.h"
+#include "common/base/log.h"
+#include "learner/policy/generate.h"
+#include "learner/train/memory_plan.h"
+#include "proto/codec.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { METRIC_TIMEOUT_MS = 3600 * 1000, SHOWN_IN_LOG = 10 };
+
+typedef struct evaluation {
+    tg_run *run;
+    tg_split split;
+    tg_split_samples samples;
+    tg_generation *generated; /* (n); tokens owned */
+    tg_generator *generator;
+} evaluation;
+
+static tg_status on_generated(void *arg, const tg_gen_result *g, tg_error *err) {
+    evaluation *e = arg;
+    int32_t *copy = tg_alloc_array((size_t)g->n, sizeof *copy);
+    if (!copy) return tg_fail_nomem(err, (size_t)g->n * sizeof *copy);
+    memcpy(copy, g->tokens, (size_t)g->n * sizeof *copy);
+    e->generated[g->id] = (tg_generation){
+        .sample = e->samples.all[g->id]->index, .tokens = copy, .n_tokens = (size_t)g->n};
+    return TG_OK;
+}
+
+/* The last tokens of a prompt that is too long, or the first: as alg.policy.args.prompt_truncation_side says. */
+static const int32_t *fit_prompt(const tg_run *run, const tg_sample *s, int *n) {
+    size_t cut = s->n_prompt > (size_t)run->max_prompt ? s->n_prompt - (size_t)run->max_prompt : 0;
+    bool right = !run->settings->supervised &&
+                 !strcmp(run->settings->policy_args.prompt_truncation_side, "right");
+    *n = (int)(s->n_prompt - cut);
+    return right ? s->prompt : s->prompt + cut;
+}
+
+/* A stream of its own for each (epoch, split, sample). */
+static uint64_t stream_number(double epoch, tg_split split, size_t i) {
+    uint64_t round = (uint64_t)(epoch * 64) & 0xffff; /* supervised runs evaluate at fractions */
+    return (round << 24) | ((uint64_t)split << 22) | (i & 0x3fffff);
+}
+
+static tg_status add_all(evaluation *e, double epoch, tg_error *err) {
+    for (size_t i = 0; i < e->samples.n; i++) {
+        int n;
+        const int32_t *prompt = fit_prompt(e->run, e->samples.all[i], &n);
+        if (n == 0)
+            return tg_fail(
+                err, TG_DATA,
+                "sample %s of %s has an empty prompt: a causal model needs at least one token",
+                e->samples.all[i]->id, tg_split_name(e->split));
+        tg_status st = tg_generator_add(e->generator, i, prompt, n, e->run->seed, TG_RNG_EVAL,
+                                        stream_number(epoch, e->split, i), err);
+        if (st != TG_OK) return st;
+    }
+    return TG_OK;
+}
+
+static tg_status generate(evaluation *e, tg_model *m, double epoch, tg_error *err) {
+    tg_run *run = e->run;
+    tg_gen_settings gen = run->eval_gen;
+    int max_new = (int)TG_MIN(tg_gen_max_new(&gen, 0), run->arch.max_positions - run->max_prompt);
+    gen.max_new_tokens = max_new;
+    int max_len = run->max_prompt + max_new;
+    int slots =
+        (int)TG_MIN((size_t)tg_eval_slots(run->settings, &run->arch, max_len), e->samples.n);
+    tg_status st = tg_generator_create(&e->generator, m, &gen, slots, max_len, err);
+    if (st == TG_OK) st = add_all(e, epoch, err);
+    while (st == TG_OK && tg_generator_active(e->generator)) {
+        if (tg_halt_requested(run->opts.halt)) return tg_fail(err, TG_INTERRUPTED, "stopped");
+        st = tg_generator_advance(e->generator, on_generated, e, err);
+    }
+    return st;
+}
+
+static void log_evaluation(const tg_track_evaluation *r) {
+    for (size_t m = 0; m < r->n_metrics; m++)
+        tg_log_info("evaluate", "%s metrics at epoch %g: %s %.6g", r->split, r->epoch,
+                    r->metrics[m].key,
+                    r->metrics[m].has_corpus ? r->metrics[m].corpus : (double)NAN);
+    for (size_t i = 0; i < r->n_predictions && i < SHOWN_IN_LOG; i++)
+        tg_log_info("evaluate", "%s: %s -> %s", r->predictions[i].sample_id,
+                    r->predictions[i].prompt, r->predictions[i].text);
+}
+
+/* Puts what the worker answered into the trackers' terms. */
+static tg_status report(evaluation *e, const tg_metric_reply *reply, double epoch,
+                        const char *heading, tg_error *err) {
+    size_t n = e->samples.n;
+    tg_track_prediction *predictions = tg_alloc_array(n, sizeof *predictions);
+    tg_track_metric *metrics = tg_alloc_array(reply->n_values, sizeof *metrics);
+    tg_status st = predictions && metrics ? TG_OK : tg_fail_nomem(err, n * sizeof *predictions);
+    if (st == TG_OK && reply->n_texts != n)
+        st = tg_fail(err, TG_PROTOCOL, "a worker decoded %zu of %zu texts", reply->n_texts, n);
+    for (size_t i = 0; st == TG_OK && i < n; i++) {
+        const tg_sample *s = e->samples.all[i];
+        predictions[i] = (tg_track_prediction){s->id, s->prompt_text, reply->texts[i],
+                                               s->references, s->n_references};
+    }
+    for (size_t m = 0; st == TG_OK && m < reply->n_values; m++) {
+        const tg_metric_value *v = &reply->values[m];
+        if (v->error[0]) tg_log_warn("evaluate", "%s has no value: %s", v->key, v->error);
+        metrics[m] = (tg_track_metric){v->key, v->has_corpus, v->corpus,
+                                       v->n_samples == n ? v->samples : NULL};
+    }
+    if (st == TG_OK) {
+        tg_track_evaluation r = {epoch,   tg_split_name(e->split), predictions, n,
+                                 metrics, reply->n_values,         heading};
+        log_evaluation(&r);
+        st = tg_track_send(e->run->track,
+                           &(tg_track_event){.kind = TG_TRACK_EVALUATION, .evaluation = &r}, err);
+    }
+    tg_free(predictions);
+    tg_free(metrics);
+    return st;
+}
+
+tg_status tg_evaluate(tg_run *run, tg_model *m, tg_split split, double epoch, const char *heading,
+                      tg_error *err) {
+    evaluation e = {.run = run, .split = split};
+    tg_metric_reply *reply = NULL;
+    tg_status st = tg_split_samples_load(&e.samples, run->pool, split, err);
+    if (st != TG_OK) return st;
+    if (e.samples.n == 0) { /* a pool without this split */
+        tg_log_info("evaluate", "%s has no samples", tg_split_name(split));
+        tg_split_samples_fini(&e.samples);
+        return TG_OK;
+    }
+    e.generated = tg_alloc_array(e.samples.n, sizeof *e.generated);
+    st = e.generated ? generate(&e, m, epoch, err)
+                     : tg_fail_nomem(err, e.samples.n * sizeof *e.generated);
+    if (st == TG_OK) {
+        tg_metric_request request = {.split = split,
+                                     .items = e.generated,
+                                     .n = e.samples.n,
+                                     .deadline_ms = METRIC_TIMEOUT_MS,
+                                     .want_text = true};
+        st = tg_pool_metric(run->pool, &request, &reply, METRIC_TIMEOUT_MS, err);
+    }
+    if (st == TG_OK) st = report(&e, reply, epoch, heading, err);
+    tg_msg_free(reply);
+    tg_generator_destroy(&e.generator);
+    for (size_t i = 0; e.generated && i < e.samples.n; i++)
+        tg_free((void *)(uintptr_t)e.generated[i].tokens);
+    tg_free(e.generated);
+    tg_split_samples_fini(&e.samples);
+    return st;
+}

@@ -1,0 +1,42 @@
+/* What a run will hold in memory, computed before anything is allocated.
+ *
+ *     tg_memory_plan p = {0};
+ *     tg_memory_plan_make(&p, &settings, &arch, n_envs, max_prompt, max_new, err);
+ *     tg_memory_plan_print(&p, &buf);
+ *     tg_memory_plan_check(&p, limit, err);      // TG_CONFIG saying what to change when it cannot fit */
+#ifndef TG_TRAIN_MEMORY_PLAN_H
+#define TG_TRAIN_MEMORY_PLAN_H
+
+#include "common/base/buf.h"
+#include "common/base/status.h"
+#include "common/nn/arch.h"
+#include "learner/train/settings.h"
+
+#include <stdint.h>
+
+typedef struct tg_memory_item {
+    const char *what, *fix; /* what it is; what makes it smaller */
+    uint64_t bytes;
+} tg_memory_item;
+
+typedef struct tg_memory_plan {
+    tg_memory_item items[16];
+    int n;
+    uint64_t total, available; /* available: of the machine or its container now */
+    uint64_t n_params;         /* of one model */
+} tg_memory_plan;
+
+/* A whole config's plan: on-policy or supervised. arch: of the model that is trained. */
+tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_settings *s, const tg_arch *arch,
+                              int n_envs, int max_prompt, int max_new, tg_error *err) TG_MUST_CHECK;
+void tg_memory_plan_print(const tg_memory_plan *p, tg_buf *out);
+/* limit 0: what is available. */
+tg_status tg_memory_plan_check(const tg_memory_plan *p, uint64_t limit,
+                               tg_error *err) TG_MUST_CHECK;
+
+/* Places in the evaluation's generator: eval_batch_size, but no more than a cache of 512 MB (results do not depend on it). */
+int tg_eval_slots(const tg_settings *s, const tg_arch *arch, int max_len);
+/* Tokens of a supervised pass: batches are cut to this. */
+int tg_supervised_tokens(const tg_arch *arch);
+
+#endif

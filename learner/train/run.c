@@ -1,0 +1,265 @@
+/* Opening a run: everything that can be wrong is found before the first token is generated. */
+#include "learner/train/run.h"
+
+#include "common/base/alloc.h"
+#include "common/base/check.h"
+#include "common/base/file.h"
+#include "common/base/hash.h"
+#include "common/base/log.h"
+#include "common/config/locate.h"
+#include "learner/train/memory_plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- model and tokenizer ------------------------------------------------------------------ */
+
+static void fresh_arch(const tg_model_config *m, const tg_tokenizer *tokenizer, tg_arch *arch) {
+    *arch = (tg_arch){.n_layers = (int)m->n_layer,
+                      .n_heads = (int)m->n_head,
+                      .n_kv_heads = (int)m->n_head,
+                      .head_dim = (int)(m->n_embd / m->n_head),
+                      .width = (int)m->n_embd,
+                      .mlp_width = (int)m->n_inner,
+                      .vocab_size = (int)m->vocab_size,
+                      .max_positions = (int)m->n_positions,
+                      .norm_eps = (float)m->layer_norm_epsilon,
+                      .tied_head = true,
+                      .bos_id = tg_tokenizer_bos(tokenizer),
+                      .eos_id = tg_tokenizer_eos(tokenizer),
+                      .pad_id = tg_tokenizer_pad(tokenizer)};
+    snprintf(arch->family, sizeof arch->family, "%s", m->model_type);
+    if (m->vocab_size == INT64_MIN) arch->vocab_size = tg_tokenizer_size(tokenizer);
+}
+
+tg_status tg_run_arch(const tg_settings *s, const tg_tokenizer *tokenizer, tg_arch *arch,
+                      char **folder, tg_error *err) {
+    const char *name = s->supervised ? s->sup.model_name : s->policy_args.model_name;
+    *folder = NULL;
+    if (name) {
+        tg_status st = tg_model_locate(name, folder, err);
+        if (st == TG_OK) st = tg_arch_load(arch, *folder, err);
+        if (st != TG_OK) {
+            tg_free(*folder);
+            *folder = NULL;
+            return st;
+        }
+    } else {
+        fresh_arch(&s->sup.fresh, tokenizer, arch);
+    }
+    if (tokenizer && tg_tokenizer_size(tokenizer) > arch->vocab_size) {
+        int have = arch->vocab_size;
+        tg_free(*folder);
+        *folder = NULL;
+        return tg_fail(err, TG_CONFIG,
+                       "the tokenizer has %d tokens, the model only %d: tokenizer.model_name and "
+                       "the model do not "
+                       "belong together",
+                       tg_tokenizer_size(tokenizer), have);
+    }
+    return TG_OK;
+}
+
+static tg_status open_tokenizer(tg_run *run, tg_error *err) {
+    const tg_node *name = tg_node_get(run->opts.config->tokenizer, "model_name");
+    if (!name || name->kind != TG_NODE_SCALAR)
+        return tg_node_fail(run->opts.config->tokenizer, "tokenizer.model_name", err, "missing");
+    char *folder = NULL;
+    tg_status st = tg_model_locate(name->text, &folder, err);
+    if (st == TG_OK) st = tg_tokenizer_open(&run->tokenizer, folder, err);
+    tg_free(folder);
+    if (st != TG_OK) return st;
+    const tg_node *pad = tg_node_get(run->opts.config->tokenizer, "pad_token_as_eos_token");
+    bool as_eos = true;
+    if (!pad || (tg_node_bool(pad, &as_eos) && as_eos)) tg_tokenizer_set_pad_as_eos(run->tokenizer);
+    return TG_OK;
+}
+
+/* ---- workers ------------------------------------------------------------------------------ */
+
+static tg_status open_pool(tg_run *run, tg_error *err) {
+    const tg_pool_config *p = &run->opts.config->pool;
+    bool given = run->opts.bind || run->opts.connect;
+    tg_pool_opts opts = {.bind = given ? run->opts.bind : p->bind,
+                         .connect = given ? run->opts.connect : p->connect,
+                         .min_workers = (int)p->min_workers,
+                         .call_timeout_ms = (int)p->call_timeout_ms,
+                         .heartbeat_ms = (int)p->heartbeat_ms};
+    if (!opts.bind && !opts.connect)
+        return tg_fail(err, TG_USAGE,
+                       "no address for the workers: give --bind or --connect (textgen train does "
+                       "it by itself)");
+    tg_status st = tg_pool_open(&run->pool, &opts, err);
+    if (st != TG_OK) return st;
+    run->spec = tg_pool_spec(run->pool);
+    uint64_t ours = tg_tokenizer_digest(run->tokenizer);
+    if (run->spec->tokenizer_digest && run->spec->tokenizer_digest != ours)
+        return tg_fail(err, TG_CONFIG,
+                       "the workers have another tokenizer (digest %016" PRIx64 ", here %016" PRIx64
+                       "): start them with the same config",
+                       run->spec->tokenizer_digest, ours);
+    return TG_OK;
+}
+
+/* Lengths and end tokens, once the workers have said what the environment is. */
+static tg_status settle_lengths(tg_run *run, tg_error *err) {
+    const tg_env_spec *spec = run->spec;
+    run->rollout_gen = run->settings->rollout_gen;
+    run->eval_gen = run->settings->eval_gen;
+    int32_t eos = spec->has_eos ? (int32_t)spec->eos_id : -1;
+    run->rollout_gen.pad_id = run->eval_gen.pad_id = tg_tokenizer_pad(run->tokenizer);
+    run->eval_gen.eos_id = eos;
+    run->rollout_gen.eos_id = spec->terminate_on_eos ? eos : -1;
+    uint32_t longest = spec->max_prompt_length ? spec->max_prompt_length : UINT32_MAX;
+    run->max_prompt = (int)TG_MIN(longest, (uint32_t)run->arch.max_positions);
+    int64_t asked = run->rollout_gen.max_new_tokens, episode = spec->max_episode_length;
+    if (!run->settings->supervised && asked != INT64_MIN && asked < episode)
+        return tg_fail(
+            err, TG_CONFIG,
+            "alg.policy.args.generation_kwargs.max_new_tokens is %" PRId64
+            ", env.args.max_episode_length %" PRId64
+            ": an episode would stop before the environment ends and rewards it; make them equal",
+            asked, episode);
+    run->max_new = (int)episode;
+    if (run->eval_gen.max_new_tokens == INT64_MIN && !run->settings->supervised)
+        run->eval_gen.max_new_tokens = episode;
+    if (run->settings->supervised) {
+        run->max_new = (int)tg_gen_max_new(&run->eval_gen, 0);
+        /* as RL4LMs: prompts give way when both do not fit */
+        run->max_prompt = TG_MIN(run->max_prompt, run->arch.max_positions - run->max_new);
+        if (run->max_prompt < 1)
+            return tg_fail(err, TG_CONFIG,
+                           "max_new_tokens (%d) leaves no room for a prompt in %d positions",
+                           run->max_new, run->arch.max_positions);
+    }
+    return TG_OK;
+}
+
+/* Identity of a run: what may not change when it is resumed. */
+static uint64_t run_digest(const tg_run *run) {
+    tg_buf b = {0};
+    tg_settings_alg_json(run->settings, &b);
+    tg_buf_printf(&b, "|%" PRIu64 "|%d|%d|%016" PRIx64 "|%016" PRIx64, run->seed, run->compat,
+                  run->n_envs, run->spec->config_digest, run->spec->tokenizer_digest);
+    uint64_t digest = b.failed ? 0 : tg_hash64(b.data, b.len);
+    tg_buf_fini(&b);
+    return digest;
+}
+
+/* ---- folder and trackers ------------------------------------------------------------------ */
+
+static tg_status write_config(const tg_run *run, tg_error *err) {
+    char *path = tg_path_join(run->run_dir, "config.json");
+    if (!path) return tg_fail_nomem(err, 0);
+    tg_status st = TG_OK;
+    if (!tg_path_exists(path)) {
+        tg_arena arena = {0};
+        tg_buf mine = {0}, all = {0};
+        tg_node *part = NULL;
+        tg_settings_json(run->settings, &mine);
+        st = mine.failed ? tg_fail_nomem(err, 0)
+                         : tg_tree_parse(&arena, "alg", mine.data, mine.len, &part, err);
+        const tg_node *parts[] = {part};
+        if (st == TG_OK) tg_run_config_json(run->opts.config, parts, 1, &all);
+        if (st == TG_OK)
+            st = all.failed ? tg_fail_nomem(err, 0)
+                            : tg_file_write_atomic(path, all.data, all.len, err);
+        tg_buf_fini(&mine);
+        tg_buf_fini(&all);
+        tg_arena_fini(&arena);
+    }
+    tg_free(path);
+    return st;
+}
+
+static tg_status open_folder(tg_run *run, tg_error *err) {
+    tg_status st = tg_run_folder_prepare(run->run_dir, run->opts.resume, run->opts.overwrite, err);
+    char *log = st == TG_OK ? tg_path_join(run->run_dir, "log.txt") : NULL;
+    if (st == TG_OK) st = log ? tg_log_set_file(log, err) : tg_fail_nomem(err, 0);
+    tg_free(log);
+    return st == TG_OK ? write_config(run, err) : st;
+}
+
+static tg_status open_track(tg_run *run, tg_error *err) {
+    const tg_settings *s = run->settings;
+    const char *model = s->supervised ? s->sup.model_name : s->policy_args.model_name;
+    snprintf(run->title, sizeof run->title, "%s on %s",
+             s->supervised ? "supervised" : s->algo->name, model ? model : "a fresh model");
+    bool quiet = getenv("TEXTGEN_QUIET") != NULL;
+    tg_track_run t = {.run_dir = run->run_dir,
+                      .title = run->title,
+                      .unit = s->supervised ? "step" : "iteration",
+                      .curve_file = s->supervised ? "training_info.jsonl" : "rollout_info.jsonl",
+                      .curve_key = s->supervised ? "supervised/loss" : "rollout_info/ep_rew",
+                      .curve_x = s->supervised ? "supervised/step" : NULL,
+                      .n_samples_shown = s->eval.n_samples_shown,
+                      .terminal = isatty(STDERR_FILENO) == 1,
+                      .quiet = quiet};
+    /* The line that moves and log lines would overwrite each other. */
+    if (!quiet) tg_log_set_stderr(TG_LOG_WARN);
+    return tg_track_open(&run->track, &t, err);
+}
+
+static tg_status check_memory(const tg_run *run, tg_error *err) {
+    tg_memory_plan plan;
+    tg_status st = tg_memory_plan_make(&plan, run->settings, &run->arch, run->n_envs,
+                                       run->max_prompt, run->max_new, err);
+    if (st == TG_OK)
+        st = tg_memory_plan_check(&plan, run->opts.config->learner.memory_limit_bytes, err);
+    tg_buf text = {0};
+    if (st == TG_OK) tg_memory_plan_print(&plan, &text);
+    if (text.data) tg_log_info("train", "%s", text.data);
+    tg_buf_fini(&text);
+    return st;
+}
+
+tg_status tg_run_open(tg_run *run, const tg_run_opts *opts, tg_error *err) {
+    *run = (tg_run){.opts = *opts,
+                    .settings = opts->settings,
+                    .run_dir = opts->run_dir,
+                    .seed = (uint64_t)opts->config->seed,
+                    .compat = opts->config->compat != NULL,
+                    .n_envs = 1};
+    int64_t n_envs = 1;
+    const tg_node *node = tg_node_get(opts->config->env, "n_envs");
+    if (node && tg_node_int(node, &n_envs)) run->n_envs = (int)TG_MAX(1, TG_MIN(n_envs, 1 << 20));
+    tg_status st = open_tokenizer(run, err);
+    if (st == TG_OK)
+        st = tg_run_arch(run->settings, run->tokenizer, &run->arch, &run->model_folder, err);
+    if (st == TG_OK) st = open_folder(run, err);
+    if (st == TG_OK)
+        st = tg_backend_open(&run->be, opts->config->learner.backend,
+                             (int)opts->config->learner.threads, err);
+    if (st == TG_OK) st = open_pool(run, err);
+    if (st == TG_OK) st = settle_lengths(run, err);
+    if (st == TG_OK) st = check_memory(run, err);
+    if (st == TG_OK) {
+        run->digest = run_digest(run);
+        st = open_track(run, err);
+    }
+    if (st != TG_OK) tg_run_close(run);
+    return st;
+}
+
+void tg_run_close(tg_run *run) {
+    tg_track_close(&run->track);
+    if (run->pool) tg_pool_close(&run->pool);
+    if (run->be) tg_backend_close(&run->be);
+    tg_tokenizer_destroy(&run->tokenizer);
+    tg_free(run->model_folder);
+    tg_error ignored;
+    if (tg_log_set_file(NULL, &ignored) != TG_OK) return; /* nothing to do about it */
+}
+
+tg_status tg_run_save_model(const tg_run *run, const tg_model *m, tg_error *err) {
+    char *folder = tg_path_join(run->run_dir, "model");
+    if (!folder) return tg_fail_nomem(err, 0);
+    tg_status st = tg_model_save(m, folder, err);
+    if (st == TG_OK) st = tg_tokenizer_save(run->tokenizer, folder, err);
+    if (st == TG_OK) tg_log_info("train", "model saved in %s", folder);
+    tg_free(folder);
+    return st;
+}

@@ -1,0 +1,65 @@
+/* A run: what both trainers share. Opened by `textgen-learner train`, then handed to one of them. */
+#ifndef TG_TRAIN_RUN_H
+#define TG_TRAIN_RUN_H
+
+#include "common/base/status.h"
+#include "common/config/run_config.h"
+#include "common/net/pool.h"
+#include "common/nn/backend.h"
+#include "common/text/tokenizer.h"
+#include "learner/track/track.h"
+#include "learner/train/checkpoint.h"
+#include "learner/train/halt.h"
+#include "learner/train/settings.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct tg_run_opts {
+    const tg_run_config *config;
+    const tg_settings *settings;
+    const char *run_dir;
+    const char *bind, *connect; /* override the config's; NULL: as it says */
+    bool resume, overwrite;
+    const tg_halt *halt;
+} tg_run_opts;
+
+typedef struct tg_run {
+    tg_run_opts opts;
+    const tg_settings *settings;
+    const char *run_dir;
+    uint64_t seed, digest;
+    bool compat; /* reproduce RL4LMs's quirks */
+    tg_backend *be;
+    tg_pool *pool;
+    const tg_env_spec *spec;
+    tg_tokenizer *tokenizer;
+    char *model_folder; /* NULL: a fresh model */
+    tg_arch arch;
+    tg_track *track;
+    tg_gen_settings rollout_gen, eval_gen; /* with eos and lengths filled in */
+    int n_envs, max_prompt, max_new;
+    char title[200];
+} tg_run;
+
+/* Finds the model, checks the memory plan, prepares the folder, waits for the workers. */
+tg_status tg_run_open(tg_run *run, const tg_run_opts *opts, tg_error *err) TG_MUST_CHECK;
+void tg_run_close(tg_run *run);
+
+/* The trainers. TG_INTERRUPTED: stopped by a signal, a checkpoint was written. */
+tg_status tg_train_on_policy(tg_run *run, tg_error *err) TG_MUST_CHECK;
+tg_status tg_train_supervised(tg_run *run, tg_error *err) TG_MUST_CHECK;
+
+/* Model and tokenizer into <run>/model. */
+tg_status tg_run_save_model(const tg_run *run, const tg_model *m, tg_error *err) TG_MUST_CHECK;
+
+/* Architecture of the model that a config trains: of its folder, or of alg.model_config. `folder` is owned, NULL for a fresh model;
+ * the tokenizer gives a fresh model's vocabulary. */
+tg_status tg_run_arch(const tg_settings *s, const tg_tokenizer *tokenizer, tg_arch *arch,
+                      char **folder, tg_error *err) TG_MUST_CHECK;
+
+/* A folder that already holds a run: TG_CONFIG, unless it is to be resumed or overwritten (then its artifacts are removed). */
+tg_status tg_run_folder_prepare(const char *run_dir, bool resume, bool overwrite,
+                                tg_error *err) TG_MUST_CHECK;
+
+#endif

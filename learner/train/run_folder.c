@@ -1,0 +1,69 @@
+/* The run folder at the start of a run: created, kept for a resume, or cleared of an earlier run when that is wanted. */
+#include "learner/train/run.h"
+
+#include "common/base/alloc.h"
+#include "common/base/file.h"
+#include "common/base/str.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+static const char *const own_folders[] = {"checkpoints", "model"};
+
+static bool is_prediction(const char *name) {
+    return tg_str_starts(name, "epoch_") && tg_str_ends(name, "_split_predictions.json");
+}
+
+/* Name of something a run has left there; NULL: nothing. */
+static const char *earlier_run(const char *run_dir) {
+    const char *found = NULL;
+    for (int i = 0; i < TG_ARTIFACTS && !found; i++) {
+        char *path = tg_path_join(run_dir, tg_artifact_names[i]);
+        if (path && tg_path_exists(path)) found = tg_artifact_names[i];
+        tg_free(path);
+    }
+    for (int i = 0; i < 2 && !found; i++) {
+        char *path = tg_path_join(run_dir, own_folders[i]);
+        if (path && tg_path_exists(path)) found = own_folders[i];
+        tg_free(path);
+    }
+    return found;
+}
+
+static tg_status remove_predictions(const char *run_dir, tg_error *err) {
+    DIR *dir = opendir(run_dir);
+    if (!dir) return tg_fail_errno(err, TG_IO, "%s", run_dir);
+    tg_status st = TG_OK;
+    for (struct dirent *e; st == TG_OK && (e = readdir(dir));) {
+        if (!is_prediction(e->d_name)) continue;
+        char *path = tg_path_join(run_dir, e->d_name);
+        if (!path || unlink(path) != 0)
+            st = tg_fail_errno(err, TG_IO, "%s/%s: cannot be removed", run_dir, e->d_name);
+        tg_free(path);
+    }
+    closedir(dir);
+    return st;
+}
+
+static tg_status clear(const char *run_dir, tg_error *err) {
+    tg_status st = tg_artifacts_truncate(run_dir, (const int64_t[TG_ARTIFACTS]){0}, err);
+    for (int i = 0; st == TG_OK && i < 2; i++) {
+        char *path = tg_path_join(run_dir, own_folders[i]);
+        st = path ? tg_dir_remove(path, err) : tg_fail_nomem(err, 0);
+        tg_free(path);
+    }
+    return st == TG_OK ? remove_predictions(run_dir, err) : st;
+}
+
+tg_status tg_run_folder_prepare(const char *run_dir, bool resume, bool overwrite, tg_error *err) {
+    tg_status st = tg_dir_create(run_dir, err);
+    if (st != TG_OK || resume) return st;
+    const char *found = earlier_run(run_dir);
+    if (!found) return TG_OK;
+    if (overwrite) return clear(run_dir, err);
+    return tg_fail(err, TG_CONFIG,
+                   "%s already holds a run (%s): go on with --resume, start anew with --overwrite, "
+                   "or use another "
+                   "--run-dir",
+                   run_dir, found);
+}

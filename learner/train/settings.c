@@ -1,0 +1,270 @@
+/* `alg` and `train_evaluation` of an on-policy run. Invariant: after tg_settings_read every nested
+ * section in the struct is its resolved form, so that tg_settings_json writes a config that reads
+ * back to the same settings. */
+#include "learner/train/settings.h"
+
+#include "learner/train/optimizer_id.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The outer keys of `alg`; their contents have tables of their own. */
+typedef struct alg_section {
+    const char *id;
+    const tg_node *args, *kl_div, *policy;
+} alg_section;
+static const tg_opt alg_options[] = {
+    TG_OPT_STR_REQUIRED(alg_section, id, "The algorithm."),
+    TG_OPT_NODE(alg_section, args, "Arguments of the algorithm."),
+    TG_OPT_NODE(alg_section, kl_div, "The penalty for leaving the reference model."),
+    TG_OPT_NODE(alg_section, policy, "The networks that are trained."), TG_OPT_END};
+
+typedef struct policy_section {
+    const char *id;
+    const tg_node *args;
+} policy_section;
+static const tg_opt policy_options[] = {
+    TG_OPT_STR_REQUIRED(policy_section, id, "The policy."),
+    TG_OPT_NODE(policy_section, args, "Arguments of the policy."), TG_OPT_END};
+
+const tg_opt tg_kl_options[] = {
+    TG_OPT_FLOAT_REQUIRED(tg_kl_settings, coeff, 0, 1e6,
+                          "Weight of the per-token KL in the reward."),
+    TG_OPT_FLOAT_OR_NULL(tg_kl_settings, target_kl, 1e-9, 1e6,
+                         "The coefficient follows this mean KL; null keeps it."),
+    TG_OPT_BOOL(tg_kl_settings, norm_reward, "false", "Standardise rewards over the buffer."),
+    TG_OPT_END};
+
+#define E tg_train_evaluation
+#define EVAL_COMMON                                                                                \
+    TG_OPT_NODE(E, generation_kwargs, "How evaluation chooses tokens; null: as in rollouts."),     \
+        TG_OPT_INT(E, n_samples_shown, "3", 0, 1000, "Samples shown before and after training.")
+static const tg_opt eval_options[] = {
+    TG_OPT_INT_REQUIRED(E, eval_batch_size, 1, 1e6, "Sequences generated together in evaluation."),
+    TG_OPT_INT_REQUIRED(E, n_iters, 1, 1e9, "Iterations: one rollout and one update each."),
+    TG_OPT_INT_REQUIRED(E, eval_every, 1, 1e9, "Iterations between evaluations on val."),
+    TG_OPT_INT(E, save_every, "20", 1, 1e9, "Iterations between checkpoints."),
+    EVAL_COMMON,
+    TG_OPT_FLOAT(E, max_failed_rewards, "0.1", 0, 1,
+                 "Share of an iteration's rewards that may fail before the run stops."),
+    TG_OPT_END};
+static const tg_opt supervised_eval_options[] = {
+    TG_OPT_INT_REQUIRED(E, eval_batch_size, 1, 1e6, "Sequences generated together in evaluation."),
+    EVAL_COMMON, TG_OPT_END};
+#undef E
+
+tg_status tgi_resolved_node(const tg_opt *table, const void *opts, const char *path,
+                            tg_arena *arena, const tg_node **out, tg_error *err) {
+    tg_buf text = {0};
+    tg_opts_json(table, opts, &text);
+    tg_node *node = NULL;
+    tg_status st = text.failed ? tg_fail_nomem(err, text.len)
+                               : tg_tree_parse(arena, path, text.data, text.len, &node, err);
+    tg_buf_fini(&text);
+    *out = node;
+    return st;
+}
+
+tg_status tgi_not_built(tg_settings *s, bool schema_only, const tg_node *at, const char *path,
+                        tg_error *err, const char *fmt, ...) {
+    char what[sizeof s->missing];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    if (schema_only) {
+        if (!s->missing[0]) memcpy(s->missing, what, sizeof what);
+        return TG_OK;
+    }
+    tg_node_fail(at, path, err, "%s is known, but not built into this version", what);
+    if (err) err->status = TG_UNSUPPORTED;
+    return TG_UNSUPPORTED;
+}
+
+/* Reads generation_kwargs and puts the resolved form in *node. */
+tg_status tgi_generation_read(tg_settings *s, tg_gen_settings *gen, const tg_node **node,
+                              const char *path, bool schema_only, tg_arena *arena, tg_error *err) {
+    tg_status st = tg_gen_settings_read(gen, *node, path, arena, err);
+    if (st != TG_OK) return st;
+    tg_error unsupported;
+    st = tg_gen_settings_supported(gen, path, &unsupported);
+    if (st != TG_OK) {
+        if (!schema_only) {
+            if (err) *err = unsupported;
+            return st;
+        }
+        if (!s->missing[0]) snprintf(s->missing, sizeof s->missing, "%.*s", 199, unsupported.msg);
+    }
+    return tgi_resolved_node(tg_gen_options, gen, path, arena, node, err);
+}
+
+static tg_status read_optimizer(tg_settings *s, const tg_node *policy_args, bool schema_only,
+                                tg_arena *arena, tg_error *err) {
+    const char *path = "alg.policy.args.optimizer_kwargs";
+    const char *class_name =
+        s->policy_args.optimizer_class ? s->policy_args.optimizer_class : "AdamW";
+    const tg_node *at = tg_node_get(policy_args, "optimizer_class");
+    const tg_optimizer_id *id = tg_optimizer_id_find(class_name);
+    if (!id)
+        return tg_node_fail(
+            at ? at : policy_args, "alg.policy.args.optimizer_class", err,
+            "no optimizer is called '%s'; expected one like AdamW (see: textgen list "
+            "optimizers)",
+            class_name);
+    if (!id->kind) {
+        tg_status st = tgi_not_built(s, schema_only, at, "alg.policy.args.optimizer_class", err,
+                                     "optimizer %s", id->name);
+        if (st != TG_OK) return st;
+    }
+    tg_optimizer_args args;
+    memset(&args, 0, sizeof args);
+    const tg_node *given = s->policy_args.optimizer_kwargs;
+    tg_status st = tg_opts_read(id->options, &args, given, path, arena, err);
+    if (st != TG_OK) return st;
+    const tg_node *betas = args.betas;
+    double beta[2];
+    for (size_t i = 0; i < 2; i++) {
+        if (!betas || betas->kind != TG_NODE_LIST || betas->n_items != 2 ||
+            !tg_node_float(betas->items[i], &beta[i]) || !(beta[i] >= 0 && beta[i] < 1))
+            return tg_node_fail(given, "alg.policy.args.optimizer_kwargs.betas", err,
+                                "expected two numbers in [0, 1), such as [0.9, 0.999]");
+    }
+    if (args.amsgrad)
+        return tgi_not_built(s, schema_only, given, "alg.policy.args.optimizer_kwargs.amsgrad", err,
+                             "amsgrad");
+    s->optim = (tg_optim_opts){
+        .kind = id->kind,
+        .beta1 = beta[0],
+        .beta2 = beta[1],
+        .eps = args.eps,
+        .weight_decay = isnan(args.weight_decay) ? s->policy_args.weight_decay : args.weight_decay};
+    return tgi_resolved_node(id->options, &args, path, arena, &s->policy_args.optimizer_kwargs,
+                             err);
+}
+
+static tg_status read_policy(tg_settings *s, const tg_node *node, const tg_node *alg,
+                             bool schema_only, tg_arena *arena, tg_error *err) {
+    if (tg_node_is_null(node))
+        return tg_node_fail(alg, "alg.policy", err, "missing: which networks to train (id, args)");
+    policy_section section;
+    tg_status st = tg_opts_read(policy_options, &section, node, "alg.policy", arena, err);
+    if (st == TG_OK)
+        st = tg_policy_id_find(tg_node_get(node, "id"), "alg.policy.id", &s->policy, err);
+    if (st == TG_OK && !s->policy->built)
+        st = tgi_not_built(s, schema_only, tg_node_get(node, "id"), "alg.policy.id", err,
+                           "policy %s", s->policy->name);
+    tg_policy_args *args = &s->policy_args;
+    if (st == TG_OK)
+        st = tg_opts_read(s->policy->options, args, section.args, "alg.policy.args", arena, err);
+    if (st == TG_OK)
+        st = tgi_generation_read(s, &s->rollout_gen, &args->generation_kwargs,
+                                 "alg.policy.args.generation_kwargs", schema_only, arena, err);
+    if (st == TG_OK) st = read_optimizer(s, section.args, schema_only, arena, err);
+    if (st == TG_OK)
+        s->critic = !strcmp(args->critic, "shared") ? TG_CRITIC_SHARED : TG_CRITIC_SEPARATE;
+    return st;
+}
+
+static tg_status find_algorithm(tg_settings *s, const tg_node *id, bool schema_only,
+                                tg_error *err) {
+    tg_error why;
+    tg_status st = tg_algo_find(id->text, &s->algo, &why);
+    if (st == TG_UNSUPPORTED)
+        return tgi_not_built(s, schema_only, id, "alg.id", err, "algorithm %s", id->text);
+    return st == TG_OK ? TG_OK : tg_node_fail(id, "alg.id", err, "%s", why.msg);
+}
+
+static tg_status read_on_policy(tg_settings *s, const tg_node *alg, bool schema_only,
+                                tg_arena *arena, tg_error *err) {
+    alg_section section;
+    tg_status st = tg_opts_read(alg_options, &section, alg, "alg", arena, err);
+    if (st == TG_OK) st = find_algorithm(s, tg_node_get(alg, "id"), schema_only, err);
+    if (st != TG_OK) return st;
+    s->algo_opts = tg_arena_alloc(arena, s->algo->options_size + 1);
+    if (!s->algo_opts) return tg_fail_nomem(err, s->algo->options_size);
+    st = tg_opts_read(s->algo->options, s->algo_opts, section.args, "alg.args", arena, err);
+    if (st == TG_OK && tg_node_is_null(section.kl_div))
+        st = tg_node_fail(alg, "alg.kl_div", err, "missing: expected at least {coeff: 0.1}");
+    if (st == TG_OK)
+        st = tg_opts_read(tg_kl_options, &s->kl, section.kl_div, "alg.kl_div", arena, err);
+    if (st == TG_OK) st = read_policy(s, section.policy, alg, schema_only, arena, err);
+    return st;
+}
+
+/* The section without the keys that belong to the environment. */
+static tg_status without_metrics(const tg_node *section, tg_arena *arena, const tg_node **out,
+                                 tg_error *err) {
+    *out = section;
+    if (!section || section->kind != TG_NODE_MAP) return TG_OK;
+    tg_node *copy = tg_arena_alloc(arena, sizeof *copy);
+    tg_node **items = tg_arena_array(arena, section->n_items + 1, sizeof *items);
+    if (!copy || !items) return tg_fail_nomem(err, sizeof *copy);
+    *copy = *section;
+    copy->items = items;
+    copy->n_items = 0;
+    for (size_t i = 0; i < section->n_items; i++)
+        if (strcmp(section->items[i]->key, "metrics") != 0)
+            items[copy->n_items++] = section->items[i];
+    *out = copy;
+    return TG_OK;
+}
+
+static const tg_opt *eval_table(const tg_settings *s) {
+    return s->supervised ? supervised_eval_options : eval_options;
+}
+
+tg_status tg_settings_read(tg_settings *s, const tg_node *root, bool schema_only, tg_arena *arena,
+                           tg_error *err) {
+    memset(s, 0, sizeof *s);
+    const tg_node *alg = tg_node_get(root, "alg");
+    const tg_node *id = tg_node_get(alg, "id");
+    if (!id || id->kind != TG_NODE_SCALAR)
+        return tg_node_fail(alg ? alg : root, "alg.id", err,
+                            "missing: expected an algorithm such as ppo");
+    s->supervised = strstr(id->text, "supervised") != NULL; /* as RL4LMs decides it */
+    tg_status st = s->supervised ? tgi_supervised_read(s, alg, schema_only, arena, err)
+                                 : read_on_policy(s, alg, schema_only, arena, err);
+    const tg_node *section = NULL;
+    if (st == TG_OK && tg_node_is_null(tg_node_get(root, "train_evaluation")))
+        st = tg_node_fail(root, "train_evaluation", err, "missing section");
+    if (st == TG_OK)
+        st = without_metrics(tg_node_get(root, "train_evaluation"), arena, &section, err);
+    if (st == TG_OK)
+        st = tg_opts_read(eval_table(s), &s->eval, section, "train_evaluation", arena, err);
+    if (st != TG_OK) return st;
+    if (tg_node_is_null(s->eval.generation_kwargs)) {
+        s->eval.generation_kwargs =
+            s->supervised ? s->sup.generation_kwargs : s->policy_args.generation_kwargs;
+        s->eval_gen = s->rollout_gen;
+        return TG_OK;
+    }
+    return tgi_generation_read(s, &s->eval_gen, &s->eval.generation_kwargs,
+                               "train_evaluation.generation_kwargs", schema_only, arena, err);
+}
+
+void tg_settings_alg_json(const tg_settings *s, tg_buf *out) {
+    if (s->supervised) {
+        tgi_supervised_json(&s->sup, out);
+        return;
+    }
+    tg_buf_puts(out, "{\"id\": ");
+    tg_json_string(out, s->algo->name, strlen(s->algo->name));
+    tg_buf_puts(out, ", \"args\": ");
+    tg_opts_json(s->algo->options, s->algo_opts, out);
+    tg_buf_puts(out, ", \"kl_div\": ");
+    tg_opts_json(tg_kl_options, &s->kl, out);
+    tg_buf_puts(out, ", \"policy\": {\"id\": ");
+    tg_json_string(out, s->policy->name, strlen(s->policy->name));
+    tg_buf_puts(out, ", \"args\": ");
+    tg_opts_json(s->policy->options, &s->policy_args, out);
+    tg_buf_puts(out, "}}");
+}
+
+void tg_settings_json(const tg_settings *s, tg_buf *out) {
+    tg_buf_puts(out, "{\"alg\": ");
+    tg_settings_alg_json(s, out);
+    tg_buf_puts(out, ", \"train_evaluation\": ");
+    tg_opts_json(eval_table(s), &s->eval, out);
+    tg_buf_puts(out, "}");
+}

@@ -1,0 +1,319 @@
+/* Collecting rollouts from workers that answer late, early and in any order: the rollout is always the same. The worker pool here is a
+ * stand-in with the real one's interface. */
+#include "common/base/alloc.h"
+#include "common/base/rng.h"
+#include "common/net/pool.h"
+#include "common/nn/model.h"
+#include "learner/train/collect.h"
+#include "tests/support/tg_test.h"
+
+#include <stdlib.h>
+
+enum { VOCAB = 13, EOS = 0, MAX_NEW = 9, MAX_PROMPT = 4, CALLS = 256 };
+
+typedef struct call {
+    bool step;
+    tg_reset_item reset;
+    tg_step_item item;
+    int32_t tokens[MAX_NEW];
+} call;
+
+struct tg_pool {
+    tg_env_spec spec;
+    call calls[CALLS];
+    int n_calls;
+    tg_rng mood;         /* which answer comes next, and whether one comes at all */
+    uint64_t fail_every; /* rewards of episodes divisible by this fail; 0: none */
+    int opened;
+    int resets, steps;
+    uint64_t last_reset; /* episodes must be asked for in order */
+    int32_t prompt[MAX_PROMPT];
+    double rewards[MAX_NEW];
+};
+
+const tg_env_spec *tg_pool_spec(const tg_pool *p) {
+    return &p->spec;
+}
+void tg_pool_get_stats(tg_pool *p, tg_pool_stats *out) {
+    (void)p;
+    *out = (tg_pool_stats){.workers = 1};
+}
+tg_status tg_pool_open_slots(tg_pool *p, int n, tg_error *err) {
+    (void)err;
+    p->opened = n;
+    return TG_OK;
+}
+tg_status tg_pool_reset(tg_pool *p, const tg_reset_item *items, size_t n, tg_error *err) {
+    (void)err;
+    for (size_t i = 0; i < n; i++) {
+        CHECK(p->n_calls < CALLS);
+        CHECK((int)items[i].slot < p->opened);
+        CHECK(p->resets == 0 || items[i].episode == p->last_reset + 1);
+        p->last_reset = items[i].episode;
+        p->resets++;
+        p->calls[p->n_calls++] = (call){.reset = items[i]};
+    }
+    return TG_OK;
+}
+tg_status tg_pool_step(tg_pool *p, const tg_step_item *items, size_t n, tg_error *err) {
+    (void)err;
+    for (size_t i = 0; i < n; i++) {
+        CHECK(p->n_calls < CALLS);
+        call *c = &p->calls[p->n_calls++];
+        *c = (call){.step = true, .item = items[i]};
+        memcpy(c->tokens, items[i].tokens, items[i].n_tokens * sizeof *c->tokens);
+        p->steps++;
+    }
+    return TG_OK;
+}
+
+static tg_reset_result answer_reset(tg_pool *p, const call *c) {
+    size_t n = 1 + c->reset.episode % MAX_PROMPT;
+    for (size_t i = 0; i < n; i++)
+        p->prompt[i] = (int32_t)(1 + (c->reset.episode * 7 + i) % (VOCAB - 1));
+    return (tg_reset_result){.slot = c->reset.slot,
+                             .episode = c->reset.episode,
+                             .message = "",
+                             .sample_id = "s",
+                             .prompt_text = "",
+                             .prompt = p->prompt,
+                             .n_prompt = n};
+}
+
+static tg_step_result answer_step(tg_pool *p, const call *c) {
+    size_t n = c->item.n_tokens;
+    memset(p->rewards, 0, sizeof p->rewards);
+    for (size_t i = 0; i < n; i++) p->rewards[n - 1] += c->tokens[i] * 0.125 * (double)(i + 1);
+    bool ended = c->tokens[n - 1] == EOS;
+    bool fails = p->fail_every && c->item.episode % p->fail_every == 0;
+    return (tg_step_result){.slot = c->item.slot,
+                            .episode = c->item.episode,
+                            .n_applied = (uint32_t)n,
+                            .code = fails ? TG_CODE_REWARD_FAILED : TG_CODE_OK,
+                            .message = fails ? "model server is down" : "",
+                            .text = "",
+                            .rewards = p->rewards,
+                            .reward_status = fails ? TG_REWARD_FAILED : TG_REWARD_OK,
+                            .terminated = ended,
+                            .truncated = !ended};
+}
+
+tg_status tg_pool_wait(tg_pool *p, tg_pool_event *event, int timeout_ms, tg_error *err) {
+    bool late = tg_rng_below(&p->mood, 4) != 0;
+    if (p->n_calls == 0 || (timeout_ms == 0 && late))
+        return tg_fail(err, TG_TIMEOUT, "nothing yet");
+    int i = (int)tg_rng_below(&p->mood, (uint64_t)p->n_calls);
+    call c = p->calls[i];
+    p->calls[i] = p->calls[--p->n_calls];
+    *event = (tg_pool_event){.kind = c.step ? TG_POOL_STEP : TG_POOL_RESET};
+    if (c.step)
+        event->step = answer_step(p, &c);
+    else
+        event->reset = answer_reset(p, &c);
+    return TG_OK;
+}
+
+typedef struct fixture {
+    tg_backend *be;
+    tg_model *model;
+    tg_gen_settings gen;
+} fixture;
+
+static bool setup(fixture *f) {
+    *f = (fixture){0};
+    tg_error err;
+    tg_arch arch = {.family = "gpt2",
+                    .n_layers = 1,
+                    .n_heads = 2,
+                    .n_kv_heads = 2,
+                    .head_dim = 4,
+                    .width = 8,
+                    .mlp_width = 32,
+                    .vocab_size = VOCAB,
+                    .max_positions = 16,
+                    .norm_eps = 1e-5f,
+                    .tied_head = true,
+                    .bos_id = EOS,
+                    .eos_id = EOS,
+                    .pad_id = -1};
+    if (tg_backend_open(&f->be, "ref", 1, &err) != TG_OK) return CHECK(false);
+    CHECK_OK(tg_model_create(&f->model, f->be, &arch, 0, 1, &err));
+    f->gen = (tg_gen_settings){.do_sample = true,
+                               .temperature = 1,
+                               .top_p = 1,
+                               .repetition_penalty = 1,
+                               .typical_p = 1,
+                               .max_new_tokens = MAX_NEW,
+                               .max_length = 20,
+                               .num_return_sequences = 1,
+                               .num_beams = 1,
+                               .num_beam_groups = 1,
+                               .length_penalty = 1,
+                               .forced_bos_token_id = INT64_MIN,
+                               .forced_eos_token_id = INT64_MIN,
+                               .eos_id = EOS,
+                               .pad_id = -1};
+    return f->model != NULL;
+}
+
+static void teardown(fixture *f) {
+    tg_model_destroy(&f->model);
+    tg_backend_close(&f->be);
+}
+
+static tg_status collect_with(fixture *f, tg_pool *pool, double max_failed, int rows,
+                              int iterations, tg_buf *log, tg_collect_info *info,
+                              const tg_halt *halt, tg_error *err) {
+    tg_collect_opts opts = {.n_envs = 5,
+                            .max_prompt = MAX_PROMPT,
+                            .max_new = MAX_NEW,
+                            .seed = 3,
+                            .max_failed = max_failed,
+                            .gen = &f->gen,
+                            .stop = halt};
+    tg_collector *c = NULL;
+    tg_status st = tg_collector_create(&c, pool, f->model, &opts, err);
+    for (int k = 0; st == TG_OK && k < iterations; k++) {
+        tg_rollout *r = NULL;
+        uint64_t before = tg_collector_next_episode(c);
+        st = tg_collect(c, rows, &r, info, err);
+        if (st == TG_INTERRUPTED) CHECK(tg_collector_next_episode(c) == before);
+        if (st != TG_OK) break;
+        CHECK_EQ(r->n_rows, rows);
+        CHECK(r->n_actions >= rows);
+        CHECK(tg_collector_next_episode(c) == before + (uint64_t)info->episodes);
+        for (int e = 0; e < r->n_episodes; e++) {
+            const tg_episode *ep = &r->episodes[e];
+            CHECK(e == 0 || ep->id > ep[-1].id);
+            tg_buf_printf(log, "%llu %d %d:", (unsigned long long)ep->id, ep->terminated,
+                          ep->truncated);
+            for (int t = 0; t < ep->n_prompt + ep->n_actions; t++)
+                tg_buf_printf(log, " %d", ep->tokens[t]);
+            for (int t = 0; t < ep->n_actions; t++)
+                tg_buf_printf(log, " %.17g", r->task_reward[ep->first_action + t]);
+            tg_buf_puts(log, "\n");
+        }
+        tg_rollout_destroy(&r);
+    }
+    tg_collector_destroy(&c);
+    return st;
+}
+
+TEST(late_and_shuffled_answers_do_not_change_a_rollout) {
+    fixture f;
+    REQUIRE(setup(&f));
+    tg_error err;
+    tg_buf first = {0};
+    for (uint64_t mood = 0; mood < 12; mood++) {
+        tg_pool pool = {.spec = {.capacity = mood % 3 == 0 ? 5 : 64},
+                        .mood = tg_rng_at(mood, TG_RNG_TEST, 0, 0)};
+        tg_buf log = {0};
+        tg_collect_info info;
+        CHECK_OK(collect_with(&f, &pool, 0, 50, 3, &log, &info, NULL, &err));
+        if (mood == 0)
+            first = log;
+        else
+            CHECK_STR(log.data, first.data);
+        if (mood) tg_buf_fini(&log);
+    }
+    CHECK(first.len > 200);
+    tg_buf_fini(&first);
+    teardown(&f);
+}
+
+TEST(not_many_more_tokens_are_generated_than_wanted) {
+    fixture f;
+    REQUIRE(setup(&f));
+    tg_error err;
+    tg_pool pool = {.spec = {.capacity = 64}, .mood = tg_rng_at(1, TG_RNG_TEST, 0, 0)};
+    tg_buf log = {0};
+    tg_collect_info info = {0};
+    CHECK_OK(collect_with(&f, &pool, 0, 300, 1, &log, &info, NULL, &err));
+    CHECK(info.tokens >= 300 && info.tokens < 300 + 5 * MAX_NEW);
+    CHECK_EQ(info.failed, 0);
+    tg_buf_fini(&log);
+    teardown(&f);
+}
+
+TEST(a_failed_reward_is_left_out_and_replaced) {
+    fixture f;
+    REQUIRE(setup(&f));
+    tg_error err;
+    tg_buf first = {0};
+    for (uint64_t mood = 0; mood < 4; mood++) {
+        tg_pool pool = {
+            .spec = {.capacity = 64}, .mood = tg_rng_at(mood, TG_RNG_TEST, 0, 0), .fail_every = 4};
+        tg_buf log = {0};
+        tg_collect_info info = {0};
+        CHECK_OK(collect_with(&f, &pool, 0.5, 60, 2, &log, &info, NULL, &err));
+        CHECK(info.failed > 0);
+        REQUIRE(log.data != NULL);
+        CHECK(strstr(log.data, "\n4 ") == NULL && strstr(log.data, "\n5 ") != NULL);
+        if (mood == 0)
+            first = log;
+        else
+            CHECK_STR(log.data, first.data);
+        if (mood) tg_buf_fini(&log);
+    }
+    tg_buf_fini(&first);
+    teardown(&f);
+}
+
+TEST(too_many_failed_rewards_end_the_run_with_the_reason) {
+    fixture f;
+    REQUIRE(setup(&f));
+    tg_error err = {0};
+    tg_pool pool = {
+        .spec = {.capacity = 64}, .mood = tg_rng_at(1, TG_RNG_TEST, 0, 0), .fail_every = 2};
+    tg_buf log = {0};
+    tg_collect_info info;
+    CHECK_EQ(collect_with(&f, &pool, 0.1, 60, 1, &log, &info, NULL, &err), TG_UNAVAILABLE);
+    CHECK(strstr(err.msg, "max_failed_rewards") && strstr(err.msg, "model server is down"));
+    tg_buf_fini(&log);
+    teardown(&f);
+}
+
+static void must_not_die(int code) {
+    (void)code;
+    CHECK(false);
+}
+
+TEST(a_stop_leaves_the_episode_counter_where_it_was) {
+    fixture f;
+    REQUIRE(setup(&f));
+    tg_error err = {0};
+    tg_halt *halt = NULL;
+    REQUIRE_OK(tg_halt_create(&halt, -1, must_not_die, &err));
+    CHECK(!tg_halt_requested(halt));
+    tg_halt_request(halt, "a test");
+    CHECK_STR(tg_halt_reason(halt), "a test");
+    tg_pool pool = {.spec = {.capacity = 64}, .mood = tg_rng_at(1, TG_RNG_TEST, 0, 0)};
+    tg_buf log = {0};
+    tg_collect_info info;
+    CHECK_EQ(collect_with(&f, &pool, 0.1, 60, 1, &log, &info, halt, &err), TG_INTERRUPTED);
+    tg_halt_destroy(&halt);
+    tg_buf_fini(&log);
+    teardown(&f);
+}
+
+TEST(nothing_leaks_when_memory_runs_out) {
+    fixture f;
+    REQUIRE(setup(&f));
+    tg_error err;
+    bool done = false;
+    for (int n = 0; n < 2000 && !done; n += 7) {
+        tg_pool pool = {.spec = {.capacity = 64}, .mood = tg_rng_at(1, TG_RNG_TEST, 0, 0)};
+        tg_buf log = {0};
+        tg_collect_info info;
+        tg_alloc_fail_after(n);
+        tg_status st = collect_with(&f, &pool, 0, 30, 1, &log, &info, NULL, &err);
+        tg_alloc_fail_after(-1);
+        CHECK(st == TG_OK || st == TG_NOMEM);
+        done = st == TG_OK && !log.failed;
+        tg_buf_fini(&log);
+    }
+    CHECK(done);
+    teardown(&f);
+}
+
+TEST_MAIN

@@ -1,0 +1,108 @@
+/* Pieces of supervised training: schedules, packing, and the memory plan. */
+#include "common/base/alloc.h"
+#include "learner/train/corpus.h"
+#include "learner/train/memory_plan.h"
+#include "learner/train/schedule.h"
+#include "tests/support/tg_test.h"
+
+#include <stdlib.h>
+
+static double rate(const char *kind, int64_t warmup, int64_t total, int64_t step) {
+    tg_schedule s = {tg_schedule_find(kind), 2.0, warmup, total};
+    return tg_schedule_rate(&s, step);
+}
+
+/* Values of transformers.get_scheduler with peak 2. */
+TEST(schedules_are_those_of_transformers) {
+    CHECK_NEAR(rate("constant", 4, 20, 0), 2, 0);
+    CHECK_NEAR(rate("constant_with_warmup", 4, 20, 1), 0.5, 0);
+    CHECK_NEAR(rate("constant_with_warmup", 4, 20, 19), 2, 0);
+    CHECK_NEAR(rate("linear", 0, 20, 0), 2, 0);
+    CHECK_NEAR(rate("linear", 4, 20, 2), 1, 0);
+    CHECK_NEAR(rate("linear", 4, 20, 12), 1, 1e-15);
+    CHECK_NEAR(rate("linear", 4, 20, 20), 0, 0);
+    CHECK_NEAR(rate("linear", 4, 20, 25), 0, 0);
+    CHECK_NEAR(rate("cosine", 4, 20, 4), 2, 0);
+    CHECK_NEAR(rate("cosine", 4, 20, 8), 1.7071067811865475, 1e-15);
+    CHECK_NEAR(rate("cosine", 4, 20, 12), 1, 1e-15);
+    CHECK_NEAR(rate("cosine", 4, 20, 20), 0, 1e-15);
+}
+
+TEST(packing_has_no_padding_and_predicts_every_token_but_the_first) {
+    int32_t tokens[] = {5, 6, 7, 8, 9, 1, 3, 3};
+    int64_t start[] = {0, 3, 5, 8};
+    tg_corpus c = {tokens, start, 3, 0, 0};
+    tg_packer p;
+    tg_error err;
+    REQUIRE_OK(tg_packer_init(&p, 4, &err));
+    CHECK(tg_packer_add(&p, &c, 0, -1));
+    CHECK(tg_packer_add(&p, &c, 1, -1));
+    CHECK(!tg_packer_add(&p, &c, 2, -1)); /* full: nothing of it is taken */
+    CHECK_EQ(p.batch.n_tokens, 3);
+    CHECK_EQ(p.batch.n_seqs, 2);
+    CHECK_EQ(p.batch.n_actions, 3);
+    const int32_t expected_tokens[] = {5, 6, 8}, offsets[] = {0, 2, 3}, rows[] = {0, 1, 2},
+                  labels[] = {6, 7, 9};
+    CHECK(!memcmp(p.batch.tokens, expected_tokens, sizeof expected_tokens));
+    CHECK(!memcmp(p.batch.offsets, offsets, sizeof offsets));
+    CHECK(!memcmp(p.batch.act_row, rows, sizeof rows));
+    CHECK(!memcmp(p.batch.act_token, labels, sizeof labels));
+    tg_packer_reset(&p);
+    CHECK(tg_packer_add(&p, &c, 2, 3)); /* label 3 is left out, its row stays */
+    CHECK_EQ(p.batch.n_tokens, 2);
+    CHECK_EQ(p.batch.n_actions, 0);
+    tg_packer_fini(&p);
+}
+
+static tg_settings plan_settings(void) {
+    tg_settings s = {.supervised = true};
+    s.eval.eval_batch_size = 8;
+    return s;
+}
+
+static const tg_arch small = {.family = "gpt2",
+                              .n_layers = 2,
+                              .n_heads = 2,
+                              .n_kv_heads = 2,
+                              .head_dim = 8,
+                              .width = 16,
+                              .mlp_width = 64,
+                              .vocab_size = 100,
+                              .max_positions = 32,
+                              .norm_eps = 1e-5f,
+                              .tied_head = true,
+                              .bos_id = -1,
+                              .eos_id = -1,
+                              .pad_id = -1};
+
+TEST(a_plan_adds_up_and_refuses_what_cannot_fit) {
+    tg_settings s = plan_settings();
+    tg_memory_plan p;
+    tg_error err;
+    REQUIRE_OK(tg_memory_plan_make(&p, &s, &small, 1, 8, 8, &err));
+    uint64_t sum = 0;
+    for (int i = 0; i < p.n; i++) sum += p.items[i].bytes;
+    CHECK(sum == p.total && p.total > 0 && p.available > 0);
+    CHECK_OK(tg_memory_plan_check(&p, 0, &err));
+    CHECK_EQ(tg_memory_plan_check(&p, p.total - 1, &err), TG_CONFIG);
+    CHECK(strstr(err.msg, "memory_limit") && strstr(err.msg, "try "));
+    tg_buf b = {0};
+    tg_memory_plan_print(&p, &b);
+    CHECK(b.data && strstr(b.data, "total") && strstr(b.data, "available"));
+    tg_buf_fini(&b);
+    CHECK_EQ(tg_memory_plan_make(&p, &s, &small, 1, 30, 8, &err), TG_CONFIG);
+    CHECK(strstr(err.msg, "positions") != NULL);
+}
+
+TEST(evaluation_slots_are_bounded_by_memory_not_by_the_config) {
+    tg_settings s = plan_settings();
+    CHECK_EQ(tg_eval_slots(&s, &small, 32), 8);
+    tg_arch large = small;
+    large.n_layers = 48, large.width = 1600, large.n_heads = large.n_kv_heads = 25,
+    large.head_dim = 64;
+    s.eval.eval_batch_size = 256;
+    int n = tg_eval_slots(&s, &large, 1024);
+    CHECK(n >= 1 && n < 16);
+}
+
+TEST_MAIN
