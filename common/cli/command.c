@@ -5,6 +5,7 @@
 #include "common/base/alloc.h"
 #include "common/base/check.h"
 #include "common/base/str.h"
+#include "common/cli/gentext.h"
 #include "common/cli/process.h"
 #include "common/cli/tokenizer.h"
 #include "common/config/args.h"
@@ -36,6 +37,7 @@ static const command commands[] = {
     {"tokenize", tg_cmd_tokenize, NULL, "Text to token ids"},
     {"detokenize", tg_cmd_detokenize, NULL, "Token ids to text"},
     {"tokenizer", tg_cmd_tokenizer, NULL, "Train a tokenizer"},
+    {"gentext", tg_cmd_gentext, NULL, "Make training text for a small model"},
     {"export", NULL, NULL, "Write a run's model as a folder to share"},
     {"top", NULL, NULL, "Watch a run"},
     {"keygen", NULL, NULL, "Make keys for encrypted connections"},
