@@ -1,29 +1,40 @@
 /* Helpers spin briefly for the next job, then sleep on a condition variable: loops in the engine follow each
- * other within microseconds, while an idle team must not burn a core. */
+ * other within microseconds, while an idle team must not burn a core.
+ *
+ * A helper joins a job through the gate, and the caller closes the gate when no tile is left: it then waits only for helpers
+ * that are inside. A helper that wakes too late, or gets no CPU, costs nothing; the caller has done the work itself. */
 #include "common/base/threads.h"
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
 
-enum { SPIN_ROUNDS = 2000 };
+enum { SPIN_ROUNDS = 2000, CACHE_LINE = 64 };
+
+/* The gate: job number in the upper half; below it the closed flag and the number of helpers inside. */
+#define GATE_JOB ((uint64_t)1 << 32)
+#define GATE_CLOSED ((uint64_t)1 << 31)
 
 struct tg_team {
     int n_threads, n_helpers; /* helpers really started */
+    int spin_rounds; /* 0 when there are more threads than CPUs: a spinning helper would keep another from its CPU */
     pthread_t *helpers;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    atomic_uint job;     /* incremented for every run; helpers wait for a change */
-    atomic_bool quit;
-    atomic_int next;     /* next tile */
-    atomic_int busy;     /* helpers still inside the current job */
-    int n_tiles;
+    int n_tiles; /* the job; written while the gate is closed and nobody inside */
     tg_team_fn *work;
     void *arg;
+    atomic_bool quit;
+    atomic_int sleepers; /* helpers that wait on the condition variable */
+    _Alignas(CACHE_LINE) _Atomic uint64_t gate;
+    _Alignas(CACHE_LINE) atomic_int next; /* tile */
 };
 
 static void take_tiles(tg_team *t) {
@@ -36,26 +47,41 @@ static void pause_cpu(void) {
 #endif
 }
 
-static unsigned wait_for_job(tg_team *t, unsigned seen) {
-    for (int i = 0; i < SPIN_ROUNDS; i++) {
-        unsigned now = atomic_load(&t->job);
-        if (now != seen) return now;
+static bool is_new(uint64_t gate, uint64_t seen) {
+    return gate / GATE_JOB != seen / GATE_JOB;
+}
+
+static uint64_t wait_for_job(tg_team *t, uint64_t seen) {
+    uint64_t gate;
+    for (int i = 0; i < t->spin_rounds; i++) {
+        if (is_new(gate = atomic_load(&t->gate), seen)) return gate;
         pause_cpu();
     }
     pthread_mutex_lock(&t->lock);
-    while (atomic_load(&t->job) == seen) pthread_cond_wait(&t->wake, &t->lock);
+    atomic_fetch_add(&t->sleepers, 1);
+    while (!is_new(gate = atomic_load(&t->gate), seen)) pthread_cond_wait(&t->wake, &t->lock);
+    atomic_fetch_sub(&t->sleepers, 1);
     pthread_mutex_unlock(&t->lock);
-    return atomic_load(&t->job);
+    return gate;
+}
+
+/* False: the job is over. */
+static bool join_job(tg_team *t, uint64_t gate) {
+    uint64_t seen = gate;
+    while (!(seen & GATE_CLOSED) && !is_new(seen, gate))
+        if (atomic_compare_exchange_weak(&t->gate, &seen, seen + 1)) return true;
+    return false;
 }
 
 static void *helper_main(void *arg) {
     tg_team *t = arg;
-    unsigned seen = 0;
+    uint64_t seen = GATE_CLOSED;
     for (;;) {
         seen = wait_for_job(t, seen);
         if (atomic_load(&t->quit)) return NULL;
+        if (!join_job(t, seen)) continue;
         take_tiles(t);
-        atomic_fetch_sub(&t->busy, 1);
+        atomic_fetch_sub(&t->gate, 1);
     }
 }
 
@@ -66,18 +92,36 @@ static int cpus_allowed(void) {
     return n > 0 ? n : 1;
 }
 
+/* Opens the gate for the next job. */
 static void publish_job(tg_team *t) {
+    uint64_t job = atomic_load(&t->gate) / GATE_JOB + 1;
+    atomic_store(&t->gate, job * GATE_JOB);
+    if (atomic_load(&t->sleepers) == 0) return;
     pthread_mutex_lock(&t->lock);
-    atomic_fetch_add(&t->job, 1);
     pthread_cond_broadcast(&t->wake);
     pthread_mutex_unlock(&t->lock);
 }
 
+/* Returns when nobody is inside. Yields after a while: a helper may have lost its CPU in the middle of a tile. */
+static void close_job(tg_team *t) {
+    atomic_fetch_or(&t->gate, GATE_CLOSED);
+    for (int i = 0; atomic_load(&t->gate) % GATE_CLOSED; i++) {
+        if (i < t->spin_rounds)
+            pause_cpu();
+        else
+            sched_yield();
+    }
+}
+
 tg_status tg_team_create(tg_team **out, int n_threads, tg_error *err) {
     *out = NULL;
-    if (n_threads <= 0) n_threads = cpus_allowed();
-    tg_team *t = tg_alloc(sizeof *t);
+    int cpus = cpus_allowed();
+    if (n_threads <= 0) n_threads = cpus;
+    tg_team *t = tg_alloc_aligned(sizeof *t, CACHE_LINE);
     if (!t) return tg_fail_nomem(err, sizeof *t);
+    memset(t, 0, sizeof *t);
+    t->gate = GATE_CLOSED;
+    t->spin_rounds = n_threads > cpus ? 0 : SPIN_ROUNDS;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->wake, NULL);
     t->n_threads = n_threads;
@@ -87,9 +131,12 @@ tg_status tg_team_create(tg_team **out, int n_threads, tg_error *err) {
         return tg_fail_nomem(err, (size_t)n_threads * sizeof(pthread_t));
     }
     for (int i = 0; i < n_threads - 1; i++) {
-        if (pthread_create(&t->helpers[i], NULL, helper_main, t)) {
+        int rc = pthread_create(&t->helpers[i], NULL, helper_main, t);
+        if (rc) {
             tg_team_destroy(&t);
-            return tg_fail_errno(err, TG_UNAVAILABLE, "cannot start thread %d of %d", i + 2, n_threads);
+            errno = rc;
+            return tg_fail_errno(err, TG_UNAVAILABLE, "cannot start thread %d of %d", i + 2,
+                                 n_threads);
         }
         t->n_helpers++;
     }
@@ -123,8 +170,7 @@ void tg_team_run(tg_team *t, int n_tiles, tg_team_fn *work, void *arg) {
     t->work = work;
     t->arg = arg;
     atomic_store(&t->next, 0);
-    atomic_store(&t->busy, t->n_helpers);
     publish_job(t);
     take_tiles(t);
-    while (atomic_load(&t->busy) > 0) pause_cpu();
+    close_job(t);
 }

@@ -11,37 +11,40 @@
 
 enum { FMA_ROUNDS = 1000000, CHAINS = 12, STREAM_FLOATS = 16 << 20, REPEATS = 8 };
 
-/* Twelve independent chains hide the latency. TYPE must be a vector of floats; FMA(a, x, y) is a *
- * x + y. */
-#define FMA_LOOP(TYPE, FMA, SPLAT, KEEP)                                                           \
-    TYPE a[CHAINS], x = SPLAT(0.9999f), y = SPLAT(1e-4f);                                          \
-    for (int i = 0; i < CHAINS; i++) a[i] = SPLAT((float)i);                                       \
+/* Twelve independent chains hide the latency; they have names so that they stay in registers. */
+#define FOR_CHAINS(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
+#define STEP(i) a##i = MULTIPLY_ADD(a##i, x, y);
+#define HOLD(i) __asm__ volatile("" : REGISTER(a##i));
+#define FMA_LOOP(TYPE, SPLAT)                                                                      \
+    TYPE x = SPLAT(0.9999f), y = SPLAT(1e-4f), a0 = y, a1 = y, a2 = y, a3 = y, a4 = y, a5 = y;     \
+    TYPE a6 = y, a7 = y, a8 = y, a9 = y, a10 = y, a11 = y;                                         \
     for (int r = 0; r < FMA_ROUNDS; r++) {                                                         \
-        _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++) {                                \
-            a[i] = FMA(a[i], x, y);                                                                \
-            KEEP(a[i]);                                                                            \
-        }                                                                                          \
+        FOR_CHAINS(STEP) FOR_CHAINS(HOLD)                                                          \
     }                                                                                              \
-    float sum = 0;                                                                                 \
-    for (int i = 0; i < CHAINS; i++) sum += a[i][0];                                               \
-    *(volatile float *)out = sum
+    a0 += a1 + a2 + a3 + a4 + a5 + a6 + a7 + a8 + a9 + a10 + a11;                                  \
+    *out = a0[0]
 
 #if defined(__x86_64__)
-#define KEEP_X86(v) __asm__ volatile("" : "+v"(v))
-__attribute__((target("avx512f"), optimize("O3"))) static void fma_avx512(float *out) {
-    FMA_LOOP(__m512, _mm512_fmadd_ps, _mm512_set1_ps, KEEP_X86);
+#define REGISTER(a) "+v"(a)
+#define MULTIPLY_ADD _mm512_fmadd_ps
+__attribute__((target("avx512f"))) static void fma_avx512(float *out) {
+    FMA_LOOP(__m512, _mm512_set1_ps);
 }
-__attribute__((target("avx2,fma"), optimize("O3"))) static void fma_avx2(float *out) {
-    FMA_LOOP(__m256, _mm256_fmadd_ps, _mm256_set1_ps, KEEP_X86);
+#undef MULTIPLY_ADD
+#define MULTIPLY_ADD _mm256_fmadd_ps
+__attribute__((target("avx2,fma"))) static void fma_avx2(float *out) {
+    FMA_LOOP(__m256, _mm256_set1_ps);
 }
+#undef MULTIPLY_ADD
+#else
+#define REGISTER(a) "+m"(a)
 #endif
 
 typedef float v4 __attribute__((vector_size(16)));
 #define SPLAT4(x) ((v4){x, x, x, x})
-#define FMA4(a, x, y) ((a) * (x) + (y))
-#define KEEP_ANY(v) __asm__ volatile("" : : "g"(&(v)) : "memory")
-__attribute__((optimize("O3"))) static void fma_plain(float *out) {
-    FMA_LOOP(v4, FMA4, SPLAT4, KEEP_ANY);
+#define MULTIPLY_ADD(a, x, y) ((a) * (x) + (y))
+static void fma_plain(float *out) {
+    FMA_LOOP(v4, SPLAT4);
 }
 
 typedef struct fma_choice {

@@ -82,6 +82,9 @@ typedef struct tg_cpu_kernels {
     /* out[m * ldm + j * ldn] = (or +=) a[m] . b[j], rows of K floats; m < M, j < N. */
     void (*dots)(float *out, size_t ldm, size_t ldn, const float *a, size_t lda, const float *b,
                  size_t ldb, int M, int N, int K, bool accumulate);
+    /* As dots, with a given as blocks of 16 rows, each transposed to (K, 16) and padded with zeros. */
+    void (*wide)(float *out, size_t ldo, const float *at, const float *b, size_t ldb, int M, int N,
+                 int K, bool accumulate);
     /* out (M,N) = (or +=) a (M,K) b (K,N), M small: b is read once, from left to right. */
     void (*skinny)(float *out, size_t ldo, const float *a, size_t lda, const float *b, size_t ldb,
                    int M, int N, int K, bool accumulate);

@@ -5,12 +5,12 @@
 
 #include "common/base/check.h"
 
-enum { SKINNY_ROWS = 16 };
+enum { SKINNY_ROWS = 64, WIDE = 16, WIDE_FROM = 8 };
 
 typedef struct skinny_job {
     tg_backend *be;
     float *out;
-    const float *a, *b; /* a: few rows of K floats */
+    const float *a, *b; /* a: few rows of K floats, or (wide) those in blocks of 16, transposed */
     int M, N, K;
     size_t ldm, ldn; /* of out */
     bool accumulate;
@@ -23,18 +23,38 @@ static void dots_range(void *arg, size_t first, size_t count) {
                          j->M, (int)count, j->K, j->accumulate);
 }
 
+static void wide_range(void *arg, size_t first, size_t count) {
+    const skinny_job *j = arg;
+    size_t K = (size_t)j->K;
+    j->be->kernels->wide(j->out + first, j->ldm, j->a, j->b + first * K, K, j->M, (int)count, j->K,
+                         j->accumulate);
+}
+
+/* NULL: no room in the workspace. */
+static const float *transpose_blocks(tg_backend *be, const float *a, int M, int K) {
+    const size_t rows = ((size_t)M + WIDE - 1) / WIDE * WIDE, n = rows * (size_t)K;
+    if (n > TG_CPU_SCRATCH_FLOATS) return NULL;
+    float *at = tg_backend_scratch(be, n * sizeof *at);
+    for (size_t m = 0; m < rows; m++) {
+        float *to = at + m / WIDE * WIDE * (size_t)K + m % WIDE;
+        for (size_t k = 0; k < (size_t)K; k++)
+            to[k * WIDE] = m < (size_t)M ? a[m * (size_t)K + k] : 0;
+    }
+    return at;
+}
+
 static void skinny_range(void *arg, size_t first, size_t count) {
     const skinny_job *j = arg;
     j->be->kernels->skinny(j->out + first, j->ldm, j->a, (size_t)j->K, j->b + first, (size_t)j->N,
                            j->M, (int)count, j->K, j->accumulate);
 }
 
-/* Columns of the result in a tile: at least a cache line of b, at most what keeps the result in the
- * first cache. */
+/* Columns of the result in a tile: enough work to be worth a tile (about 10 us); beyond that, eight tiles, or as many as keep the
+ * tile's part of the result in the first cache. */
 static size_t skinny_grain(int M, int N, int K) {
-    size_t work = (size_t)M * (size_t)K; /* multiply-adds per column */
-    size_t grain = (400000 / (work + 1) + 16) & ~(size_t)15;
-    return TG_MIN(grain, ((size_t)TG_MAX(N, 1) / 8 + 64) & ~(size_t)15);
+    size_t enough = 200000 / ((size_t)M * (size_t)K) + 1;
+    size_t wanted = TG_MIN(4096 / (size_t)M, (size_t)N / 8);
+    return (TG_MAX(enough, wanted) + 63) & ~(size_t)63;
 }
 
 void tg_cpu_matmul(tg_backend *be, float *out, const float *a, const float *b, int M, int N, int K,
@@ -42,7 +62,13 @@ void tg_cpu_matmul(tg_backend *be, float *out, const float *a, const float *b, i
     if (M <= 0 || N <= 0) return;
     if (M <= SKINNY_ROWS && (!ta || M == 1) && K > 0) {
         skinny_job j = {be, out, a, b, M, N, K, (size_t)N, 1, accumulate};
-        tg_cpu_for(be, (size_t)N, skinny_grain(M, N, K), tb ? dots_range : skinny_range, &j);
+        const float *at = tb && M >= WIDE_FROM ? transpose_blocks(be, a, M, K) : NULL;
+        if (at) j.a = at;
+        tg_cpu_for(be, (size_t)N, skinny_grain(M, N, K),
+                   at   ? wide_range
+                   : tb ? dots_range
+                        : skinny_range,
+                   &j);
     } else if (N == 1 && K > 0) { /* the transposed product: b is a row, a the large operand */
         skinny_job j = {be, out, b, a, 1, M, K, (size_t)M, 1, accumulate};
         tg_cpu_for(be, (size_t)M, skinny_grain(1, M, K), ta ? skinny_range : dots_range, &j);

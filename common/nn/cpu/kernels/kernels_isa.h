@@ -30,6 +30,8 @@ void TG_KERNEL(decode)(float *out, const float *q, const float *k, const float *
                        int D, float scale);
 void TG_KERNEL(dots)(float *out, size_t ldm, size_t ldn, const float *a, size_t lda, const float *b,
                      size_t ldb, int M, int N, int K, bool accumulate);
+void TG_KERNEL(wide)(float *out, size_t ldo, const float *at, const float *b, size_t ldb, int M,
+                     int N, int K, bool accumulate);
 void TG_KERNEL(skinny)(float *out, size_t ldo, const float *a, size_t lda, const float *b,
                        size_t ldb, int M, int N, int K, bool accumulate);
 

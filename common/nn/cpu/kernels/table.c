@@ -22,5 +22,6 @@ const tg_cpu_kernels TG_KERNEL(kernels) = {
     NAME(dot),
     NAME(decode),
     NAME(dots),
+    NAME(wide),
     NAME(skinny),
 };
