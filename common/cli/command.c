@@ -106,7 +106,7 @@ static int exec_sibling(const command *c, int argc, char **argv) {
 static int dispatch(int argc, char **argv) {
     for (size_t i = 0; i < TG_COUNT_OF(commands); i++) {
         const command *c = &commands[i];
-        if (strcmp(c->name, argv[0])) continue;
+        if (strcmp(c->name, argv[0]) != 0) continue;
         if (c->run) return c->run(argc, argv);
         if (c->binary) return exec_sibling(c, argc, argv);
         fprintf(stderr, "textgen: the command \"%s\" is known, but not built into this version\n",

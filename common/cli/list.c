@@ -99,7 +99,7 @@ static void print_entry(const tg_node *entry) {
 
 static void print_table(const listing *l, const char *kind) {
     for (size_t k = 0; k < l->n_kinds; k++) {
-        if (kind && strcmp(kind, l->kinds[k])) continue;
+        if (kind && strcmp(kind, l->kinds[k]) != 0) continue;
         printf("%s\n", l->kinds[k]);
         for (size_t i = 0; i < l->n_entries; i++) {
             if (!strcmp(text_of(l->entries[i], "kind"), l->kinds[k])) print_entry(l->entries[i]);
@@ -111,7 +111,7 @@ static tg_status print_json(const listing *l, const char *kind, tg_error *err) {
     tg_buf out = {0};
     tg_buf_puts(&out, "[");
     for (size_t i = 0, n = 0; i < l->n_entries; i++) {
-        if (kind && strcmp(text_of(l->entries[i], "kind"), kind)) continue;
+        if (kind && strcmp(text_of(l->entries[i], "kind"), kind) != 0) continue;
         tg_buf_puts(&out, n++ ? ",\n " : "\n ");
         tg_node_json(l->entries[i], &out);
     }

@@ -125,7 +125,7 @@ static tg_status drain(int fds[2], tg_buf *bufs[2], tg_error *err) {
 
 static tg_status run_captured(char *const *argv, tg_buf *out, tg_buf *errors, int *code,
                               tg_error *err) {
-    int o[2], e[2];
+    int o[2] = {-1, -1}, e[2] = {-1, -1};
     if (pipe2(o, O_CLOEXEC)) return tg_fail_errno(err, TG_UNAVAILABLE, "cannot make a pipe");
     if (pipe2(e, O_CLOEXEC)) {
         tg_status st = tg_fail_errno(err, TG_UNAVAILABLE, "cannot make a pipe");
@@ -133,7 +133,7 @@ static tg_status run_captured(char *const *argv, tg_buf *out, tg_buf *errors, in
         close(o[1]);
         return st;
     }
-    pid_t pid;
+    pid_t pid = -1;
     tg_status st =
         tg_child_start(&pid, argv, &(tg_child_io){.out = o[1], .err = e[1], .parent_fd = -1}, err);
     close(o[1]);
@@ -153,7 +153,7 @@ static tg_status run_captured(char *const *argv, tg_buf *out, tg_buf *errors, in
 
 tg_status tg_child_capture(const char *binary, const char *const *args, tg_buf *out, tg_buf *errors,
                            int *code, tg_error *err) {
-    char *path;
+    char *path = NULL;
     tg_status st = tg_sibling_path(binary, &path, err);
     if (st != TG_OK) return st;
     size_t n = 0;

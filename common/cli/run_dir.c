@@ -40,9 +40,9 @@ static size_t count_others(const char *dir, const char *a, const char *b) {
     size_t n = 0;
     for (struct dirent *e; d && (e = readdir(d));) {
         const char *name = e->d_name;
-        if (strcmp(name, ".") && strcmp(name, "..") && (!a || strcmp(name, a)) &&
-            (!b || strcmp(name, b)))
-            n++;
+        bool known = !strcmp(name, ".") || !strcmp(name, "..") || (a && !strcmp(name, a)) ||
+                     (b && !strcmp(name, b));
+        if (!known) n++;
     }
     if (d) closedir(d);
     return n;

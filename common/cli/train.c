@@ -148,7 +148,7 @@ static tg_status supervise_at(const train *t, int n_workers, const char *config,
 
 /* From the written config to the end of the run. The children load config.json and nothing else, so it is what ran. */
 static tg_status run_processes(const train *t, int *code, tg_error *err) {
-    tg_run_config c;
+    tg_run_config c = {0};
     char *config = tg_path_join(t->run_dir, "config.json"), *socket_dir = NULL;
     tg_buf bind = {0}, connect = {0};
     tg_status st = config ? tg_run_config_load(&c, config, NULL, 0, err) : tg_fail_nomem(err, 0);

@@ -52,7 +52,8 @@ static tg_status unknown_flag(const tg_args_spec *spec, const char *name, size_t
 
 static tg_status set_switch(const tg_flag *f, const char *value, tg_error *err) {
     bool on = !value || !strcmp(value, "true") || !strcmp(value, "True") || !strcmp(value, "1");
-    if (!on && strcmp(value, "false") && strcmp(value, "False") && strcmp(value, "0"))
+    bool off = !on && (!strcmp(value, "false") || !strcmp(value, "False") || !strcmp(value, "0"));
+    if (!on && !off)
         return tg_fail(err, TG_USAGE, "--%s: expected true or false, found \"%s\"", f->name, value);
     *(bool *)f->out = on;
     return TG_OK;

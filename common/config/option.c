@@ -250,7 +250,7 @@ static tg_status check_keys(const tg_opt *table, const tg_node *node, const char
     }
     for (size_t i = 0; i < node->n_items; i++) {
         const tg_opt *row = table;
-        while (row->type != TG_T_END && strcmp(row->key, node->items[i]->key)) row++;
+        while (row->type != TG_T_END && strcmp(row->key, node->items[i]->key) != 0) row++;
         if (row->type == TG_T_END) return unknown_key(table, node->items[i], path, err);
     }
     return TG_OK;

@@ -66,7 +66,7 @@ static tg_status add_child(tg_arena *a, tg_node *parent, const char *path, size_
     if (parent->kind == TG_NODE_LIST) {
         char next[24];
         snprintf(next, sizeof next, "%zu", parent->n_items);
-        if (strlen(next) != len || memcmp(next, name, len))
+        if (strlen(next) != len || memcmp(next, name, len) != 0)
             return tg_fail(
                 err, TG_CONFIG,
                 "%s: %.*s: is a list of %zu: expected an index from 0 to %zu, found \"%.*s\"",

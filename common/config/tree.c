@@ -114,7 +114,7 @@ static tg_status build_scalar(loader *l, const yaml_event_t *event, tg_node *n) 
 
 static tg_status copy_node(loader *l, const tg_node *from, int depth, tg_node **out) {
     if (depth > DEPTH_MAX) return fail_at(l, from->line, "nested deeper than 64 levels");
-    tg_node *n;
+    tg_node *n = NULL;
     tg_status st = new_node(l, from->kind, from->line, &n);
     if (st != TG_OK) return st;
     size_t n_items = from->n_items;
@@ -122,7 +122,7 @@ static tg_status copy_node(loader *l, const tg_node *from, int depth, tg_node **
     n->items = NULL;
     n->n_items = 0;
     for (size_t i = 0; st == TG_OK && i < n_items; i++) {
-        tg_node *child;
+        tg_node *child = NULL;
         st = copy_node(l, from->items[i], depth + 1, &child);
         if (st == TG_OK) st = push(l, n, child);
     }
@@ -254,10 +254,10 @@ static tg_status build(loader *l, yaml_event_t *event, int depth, tg_node **out)
     tg_node_kind kind = event->type == YAML_SCALAR_EVENT           ? TG_NODE_SCALAR
                         : event->type == YAML_SEQUENCE_START_EVENT ? TG_NODE_LIST
                                                                    : TG_NODE_MAP;
-    tg_node *n;
+    tg_node *n = NULL;
     tg_status st = new_node(l, kind, line, &n);
     if (st != TG_OK) return st;
-    const yaml_char_t *anchor;
+    const yaml_char_t *anchor = NULL;
     bool is_string;
     if (kind == TG_NODE_SCALAR) {
         anchor = event->data.scalar.anchor;
