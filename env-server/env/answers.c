@@ -166,7 +166,7 @@ void tg_env_combine(const tg_env *env, const tg_reward_value *values, tg_reward_
         total->value += env->rewards[k].weight * values[k].value;
     }
     if (total->status == TG_REWARD_OK && !isfinite(total->value)) total->status = TG_REWARD_INVALID;
-    if (total->status != TG_REWARD_OK) total->value = NAN;
+    if (total->status != TG_REWARD_OK) total->value = (double)NAN;
 }
 
 static tg_status score_item(const tg_env *env, const tg_reward *only, const tg_score_item *item,

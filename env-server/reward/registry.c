@@ -42,14 +42,14 @@ void tg_reward_close(tg_reward *r) {
 
 tg_status tg_reward_score(const tg_reward *r, const tg_reward_input *in, size_t n,
                           tg_reward_value *out, tg_error *err) {
-    for (size_t i = 0; i < n; i++) out[i] = (tg_reward_value){TG_REWARD_FAILED, NAN};
+    for (size_t i = 0; i < n; i++) out[i] = (tg_reward_value){TG_REWARD_FAILED, (double)NAN};
     tg_status st = r->ops->score(r->state, in, n, out, err);
     for (size_t i = 0; i < n; i++) {
         if (st != TG_OK)
             out[i].status = TG_REWARD_FAILED;
         else if (out[i].status == TG_REWARD_OK && !isfinite(out[i].value))
             out[i].status = TG_REWARD_INVALID;
-        if (out[i].status != TG_REWARD_OK) out[i].value = NAN;
+        if (out[i].status != TG_REWARD_OK) out[i].value = (double)NAN;
     }
     return st;
 }

@@ -1,0 +1,271 @@
+/* The server in a thread of this program, with rewards that are slow, so that the job pool and the
+ * deferred replies are at work; and the job pool alone. */
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "env-server/server/jobs.h"
+#include "env-server/server/server.h"
+#include "proto/codec.h"
+#include "tests/support/env_client.h"
+#include "tests/support/tg_test.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* ---- job pool ------------------------------------------------------------------------------ */
+
+typedef struct count_job {
+    tg_job job;
+    atomic_int *ran;
+    int *done;
+    pthread_t loop_thread;
+    bool on_loop;
+} count_job;
+
+static void count_run(tg_job *job) {
+    count_job *j = (count_job *)job;
+    j->on_loop = pthread_equal(pthread_self(), j->loop_thread);
+    usleep(200);
+    atomic_fetch_add(j->ran, 1);
+}
+static void count_done(tg_job *job) {
+    count_job *j = (count_job *)job;
+    CHECK(!j->on_loop);
+    CHECK(pthread_equal(pthread_self(), j->loop_thread));
+    ++*j->done;
+}
+
+TEST(jobs_run_off_the_loop_and_come_back) {
+    enum { N = 200 };
+    uv_loop_t loop;
+    tg_jobs *jobs;
+    tg_error err = {0};
+    atomic_int ran = 0;
+    int done = 0;
+    count_job *all = tg_alloc_array(N, sizeof *all);
+    uv_loop_init(&loop);
+    REQUIRE_OK(tg_jobs_create(&jobs, &loop, 3, N, &err));
+    for (int i = 0; i < N; i++) {
+        all[i] = (count_job){.job = {.run = count_run, .done = count_done},
+                             .ran = &ran,
+                             .done = &done,
+                             .loop_thread = pthread_self()};
+        CHECK(tg_jobs_submit(jobs, &all[i].job));
+    }
+    CHECK_EQ(tg_jobs_in_flight(jobs), N);
+    while (done < N / 2) uv_run(&loop, UV_RUN_ONCE);
+    tg_jobs_destroy(&jobs); /* waits for the rest */
+    CHECK_EQ(done, N);
+    CHECK_EQ(atomic_load(&ran), N);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    CHECK_EQ(uv_loop_close(&loop), 0);
+    tg_free(all);
+}
+
+TEST(the_job_queue_is_bounded) {
+    uv_loop_t loop;
+    tg_jobs *jobs;
+    tg_error err = {0};
+    atomic_int ran = 0;
+    int done = 0, taken = 0;
+    count_job all[50];
+    uv_loop_init(&loop);
+    REQUIRE_OK(tg_jobs_create(&jobs, &loop, 1, 4, &err));
+    for (int i = 0; i < 50; i++) {
+        all[i] = (count_job){.job = {.run = count_run, .done = count_done},
+                             .ran = &ran,
+                             .done = &done,
+                             .loop_thread = pthread_self()};
+        taken += tg_jobs_submit(jobs, &all[i].job);
+    }
+    CHECK(taken >= 4 && taken < 50);
+    tg_jobs_destroy(&jobs);
+    CHECK_EQ(done, taken);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    uv_loop_close(&loop);
+}
+
+/* ---- server -------------------------------------------------------------------------------- */
+
+/* A reward that waits until it is let go. */
+static atomic_int gate_open, scoring;
+static tg_status slow_score(const void *state, const tg_reward_input *in, size_t n,
+                            tg_reward_value *out, tg_error *err) {
+    (void)state, (void)err;
+    atomic_fetch_add(&scoring, 1);
+    while (!atomic_load(&gate_open)) usleep(500);
+    atomic_fetch_sub(&scoring, 1);
+    for (size_t i = 0; i < n; i++) out[i] = (tg_reward_value){TG_REWARD_OK, (double)in[i].n_tokens};
+    return TG_OK;
+}
+static const tg_opt no_options[] = {TG_OPT_END};
+static const tg_reward_ops slow = {
+    .entry = {.name = "slow", .summary = "", .options = no_options, .built = true},
+    .slow = true,
+    .deterministic = true,
+    .score = slow_score};
+
+typedef struct fixture {
+    tg_run_config config;
+    tg_env_settings settings;
+    tg_env *env;
+    pthread_t thread;
+    char address[300];
+    tg_status status;
+} fixture;
+
+static void *serve(void *arg) {
+    fixture *f = arg;
+    tg_error err = {0};
+    tg_server_opts o = {
+        .bind = f->address, .threads = 4, .capacity = 8, .parent_fd = -1, .heartbeat_ms = 200};
+    f->status = tg_server_run(f->env, &o, &err);
+    if (f->status != TG_OK) fprintf(stderr, "server: %s\n", err.msg);
+    return NULL;
+}
+
+static bool start(fixture *f, const char *name) {
+    char yaml[1024];
+    memset(f, 0, sizeof *f);
+    snprintf(yaml, sizeof yaml,
+             "tokenizer: {model_name: \"%s\"}\n"
+             "reward_fn: {id: sentences_with_dates}\n"
+             "datapool: {id: dummy_pool, args: {prompt: \"Hello\"}}\n"
+             "env: {args: {max_prompt_length: 8, max_episode_length: 4}}\n"
+             "alg: {id: ppo}\ntrain_evaluation: {metrics: [{id: dates}]}\n",
+             tg_test_path("golden/env/tokenizer"));
+    snprintf(f->address, sizeof f->address, "ipc://%s/%s", tg_test_tmpdir(), name);
+    tg_arena arena = {0};
+    tg_error err = {0};
+    tg_node *root;
+    tg_status st = tg_tree_parse(&arena, "test.yml", yaml, strlen(yaml), &root, &err);
+    if (st == TG_OK) st = tg_run_config_init(&f->config, &arena, root, &err);
+    if (st == TG_OK) st = tg_env_settings_read(&f->settings, &f->config, &err);
+    f->settings.reward.entry = &slow.entry;
+    if (st == TG_OK) st = tg_env_open(&f->env, &f->settings, &err);
+    if (!tg_check(st == TG_OK, __FILE__, __LINE__, "fixture: %s", err.msg)) return false;
+    CHECK(f->env->slow_rewards);
+    atomic_store(&gate_open, 0);
+    return pthread_create(&f->thread, NULL, serve, f) == 0;
+}
+
+static void finish(fixture *f) {
+    atomic_store(&gate_open, 1);
+    kill(getpid(), SIGTERM);
+    pthread_join(f->thread, NULL);
+    CHECK_EQ(f->status, TG_OK);
+    tg_env_close(&f->env);
+    tg_run_config_fini(&f->config);
+}
+
+static void reset_slots(env_client *c, uint32_t n) {
+    tg_reset_item items[8];
+    for (uint32_t i = 0; i < n; i++)
+        items[i] = (tg_reset_item){.slot = 10 + i, .episode = 1, .split = TG_SPLIT_TRAIN};
+    tg_reset_reply *r = env_client_reset(c, items, n);
+    CHECK(r && r->n == n);
+    for (uint32_t i = 0; r && i < n; i++) CHECK_EQ(r->items[i].code, TG_CODE_OK);
+    tg_msg_free(r);
+}
+
+TEST(slow_rewards_do_not_stop_the_loop) {
+    fixture f;
+    env_client c, other;
+    if (!start(&f, "slow")) return;
+    REQUIRE(env_client_open(&c, f.address, false) && env_client_open(&other, f.address, false));
+    REQUIRE(env_client_open_slots(&c, 3));
+    reset_slots(&c, 3);
+    int32_t tokens[] = {1, 2, 3, 4};
+    tg_step_item items[] = {
+        {10, 1, 0, tokens, 2}, {11, 1, 0, tokens, 4}, {12, 1, 9, tokens, 1}, {99, 1, 0, tokens, 1}};
+    tg_step_batch batch = {.items = items, .n = 4};
+    REQUIRE(env_client_send(&c, TG_MSG_STEP, &batch));
+    while (atomic_load(&scoring) < 2) usleep(1000);
+    uint64_t step_seq = c.seq;
+
+    /* While the rewards wait, the same slots are busy, and everybody else is served. */
+    tg_step_reply *busy = env_client_step(&c, items, 1);
+    CHECK(busy && busy->items[0].code == TG_CODE_OVERLOADED);
+    tg_msg_free(busy);
+    tg_sample_range range = {TG_SPLIT_TEST, 0, 2};
+    tg_samples *samples = env_client_ask(&other, TG_MSG_SAMPLE_RANGE, &range, TG_MSG_SAMPLES);
+    CHECK(samples && samples->n == 2);
+    tg_msg_free(samples);
+
+    c.seq = step_seq, c.waiting = true;
+    atomic_store(&gate_open, 1);
+    tg_step_reply *r = env_client_receive(&c, TG_MSG_STEP_REPLY);
+    REQUIRE(r && r->n == 4);
+    CHECK(r->items[0].code == TG_CODE_OK && r->items[0].n_applied == 2);
+    CHECK_NEAR(r->items[0].rewards[1], 2, 0);
+    CHECK(r->items[1].truncated && r->items[1].n_applied == 4);
+    CHECK_EQ(r->items[2].code, TG_CODE_GAP);
+    CHECK_EQ(r->items[3].code, TG_CODE_NOT_FOUND);
+    tg_msg_free(r);
+    r = env_client_step(&c, items, 1);
+    CHECK(r && r->items[0].replayed);
+    tg_msg_free(r);
+    env_client_close(&c);
+    env_client_close(&other);
+    finish(&f);
+}
+
+TEST(a_client_may_go_while_its_rewards_are_computed) {
+    fixture f;
+    env_client c;
+    if (!start(&f, "gone")) return;
+    REQUIRE(env_client_open(&c, f.address, false) && env_client_open_slots(&c, 2));
+    reset_slots(&c, 2);
+    int32_t token = 1;
+    tg_step_item items[] = {{10, 1, 0, &token, 1}, {11, 1, 0, &token, 1}};
+    tg_step_batch batch = {.items = items, .n = 2};
+    REQUIRE(env_client_send(&c, TG_MSG_STEP, &batch));
+    while (atomic_load(&scoring) < 2) usleep(1000);
+    env_client_close(&c);
+    REQUIRE(env_client_open(&c, f.address, false));
+    atomic_store(&gate_open, 1);
+    CHECK(env_client_open_slots(&c, 8)); /* its slots were given back */
+    uint32_t ninth = 99;
+    tg_slot_list more = {&ninth, 1};
+    CHECK(!env_client_ask(&c, TG_MSG_OPEN_SLOTS, &more, TG_MSG_SLOTS_OPENED));
+    CHECK_EQ(c.error, TG_CODE_OVERLOADED);
+    env_client_close(&c);
+    finish(&f);
+}
+
+static void *open_gate(void *arg) {
+    (void)arg;
+    usleep(200000);
+    atomic_store(&gate_open, 1);
+    return NULL;
+}
+
+TEST(a_drain_finishes_what_is_in_hand) {
+    fixture f;
+    env_client c;
+    pthread_t opener;
+    if (!start(&f, "drain")) return;
+    REQUIRE(env_client_open(&c, f.address, false) && env_client_open_slots(&c, 1));
+    reset_slots(&c, 1);
+    int32_t token = 1;
+    tg_step_item item = {10, 1, 0, &token, 1};
+    tg_step_batch batch = {.items = &item, .n = 1};
+    REQUIRE(env_client_send(&c, TG_MSG_STEP, &batch));
+    while (atomic_load(&scoring) < 1) usleep(1000);
+    kill(getpid(), SIGTERM);
+    pthread_create(&opener, NULL, open_gate, NULL);
+    tg_step_reply *r = env_client_receive(&c, TG_MSG_STEP_REPLY);
+    CHECK(r && r->items[0].code == TG_CODE_OK);
+    tg_msg_free(r);
+    CHECK(env_client_wait_closed(&c));
+    pthread_join(opener, NULL);
+    pthread_join(f.thread, NULL);
+    CHECK_EQ(f.status, TG_OK);
+    env_client_close(&c);
+    tg_env_close(&f.env);
+    tg_run_config_fini(&f.config);
+}
+
+TEST_MAIN
