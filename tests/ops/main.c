@@ -18,6 +18,7 @@ static const char help[] =
     "  test      each backend against ref, and against itself with 1, 2 and 3 threads\n"
     "  grad      backward ops against central differences of the forward ops\n"
     "  perf      speed beside the measured limits of this machine\n"
+    "  limits    what this machine can do, with 1 thread and with all\n"
     "  selftest  a deliberately wrong op must be found by both checks\n"
     "  list      backends and suites\n"
     "\n"
@@ -83,18 +84,30 @@ static int run_selftest(ops_ctx *c) {
     return finish(c);
 }
 
-static int run_perf(ops_ctx *c, const char *json_path) {
-    if (json_path && !(c->json = fopen(json_path, "w"))) return usage("cannot write the JSON file");
-    int n = c->n_subjects ? tg_team_size(c->subject[0]->team) : 1;
+static void show_limits(ops_ctx *c, int n) {
     c->limit_flops = ops_measure_flops(n);
     c->limit_bytes = ops_measure_bandwidth(n);
     printf("limits, %d threads: %.1f GFLOP/s (%s multiply-add), %.1f GB/s (memory, y += a x)\n", n,
            c->limit_flops * 1e-9, ops_isa(), c->limit_bytes * 1e-9);
     if (c->json)
         fprintf(c->json,
-                "{\"bench\":\"limits\",\"threads\":%d,\"isa\":\"%s\",\"gflops\":%.4g,\"gb_per_s\":%"
-                ".4g}\n",
+                "{\"bench\":\"limits\",\"threads\":%d,\"isa\":\"%s\",\"gflops\":%.4g,\"gb_per_s\":"
+                "%.4g}\n",
                 n, ops_isa(), c->limit_flops * 1e-9, c->limit_bytes * 1e-9);
+}
+
+static int run_limits(ops_ctx *c) {
+    int n = c->n_subjects ? tg_team_size(c->subject[0]->team) : 1;
+    show_limits(c, 1);
+    if (n > 1) show_limits(c, n);
+    if (c->json) fclose(c->json);
+    close_subjects(c);
+    return 0;
+}
+
+static int run_perf(ops_ctx *c) {
+    int n = c->n_subjects ? tg_team_size(c->subject[0]->team) : 1;
+    show_limits(c, n);
     for (size_t i = 0; i < TG_COUNT_OF(suites); i++) suites[i]->perf(c);
     if (c->json) fclose(c->json);
     close_subjects(c);
@@ -132,12 +145,14 @@ int main(int argc, char **argv) {
     }
     if (!mode) return usage("no mode given");
     if (!strcmp(mode, "list")) return list();
-    bool perf = !strcmp(mode, "perf");
+    bool limits = !strcmp(mode, "limits"), perf = limits || !strcmp(mode, "perf");
     if (!perf && strcmp(mode, "test") && strcmp(mode, "grad") && strcmp(mode, "selftest"))
         return usage("unknown mode");
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (!open_subjects(&c, perf ? (int)threads : 1)) return 70;
-    if (perf) return run_perf(&c, json);
+    if (json && !(c.json = fopen(json, "w"))) return usage("cannot write the JSON file");
+    if (limits) return run_limits(&c);
+    if (perf) return run_perf(&c);
     if (!strcmp(mode, "selftest")) return run_selftest(&c);
     return run_checks(&c, !strcmp(mode, "grad"));
 }

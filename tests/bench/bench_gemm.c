@@ -1,0 +1,112 @@
+/* Matrix products at the shapes of a GPT-2 training step: our matmul beside one big call of OpenBLAS with its own threads.
+ *
+ *   bench_gemm [THREADS]     (0 or nothing: one per CPU); a table on stdout, JSON lines into $TEXTGEN_BENCH_JSON when set */
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/base/str.h"
+#include "common/nn/backend.h"
+
+#include <cblas.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct shape {
+    const char *what;
+    int M, N, K;
+    bool ta, tb, accumulate;
+} shape;
+
+static const shape shapes[] = {
+    {"qkv", 896, 2304, 768, 0, 0, 0},
+    {"attention out", 896, 768, 768, 0, 0, 0},
+    {"mlp up", 896, 3072, 768, 0, 0, 0},
+    {"mlp down", 896, 768, 3072, 0, 0, 0},
+    {"mlp up, dx", 896, 768, 3072, 0, 1, 1},
+    {"mlp down, dx", 896, 3072, 768, 0, 1, 0},
+    {"mlp up, dw", 768, 3072, 896, 1, 0, 1},
+    {"mlp down, dw", 3072, 768, 896, 1, 0, 1},
+    {"logits", 384, 50257, 768, 0, 1, 0},
+    {"decode, 1 row", 1, 3072, 768, 0, 0, 0},
+    {"decode, 8 rows", 8, 3072, 768, 0, 0, 0},
+    {"decode, 32 rows", 32, 3072, 768, 0, 0, 0},
+    {"decode logits, 8", 8, 50257, 768, 0, 1, 0},
+    {"decode logits, 32", 32, 50257, 768, 0, 1, 0},
+    {"small mlp up", 600, 512, 128, 0, 0, 0},
+    {"small mlp up, dw", 128, 512, 600, 1, 0, 1},
+};
+
+static void ours(tg_backend *be, const shape *s, float *c, const float *a, const float *b) {
+    be->ops->matmul(be, c, a, b, s->M, s->N, s->K, s->ta, s->tb, s->accumulate);
+}
+
+static void library(tg_backend *be, const shape *s, float *c, const float *a, const float *b) {
+    (void)be;
+    cblas_sgemm(CblasRowMajor, s->ta ? CblasTrans : CblasNoTrans, s->tb ? CblasTrans : CblasNoTrans,
+                s->M, s->N, s->K, 1, a, s->ta ? s->M : s->K, b, s->tb ? s->K : s->N,
+                s->accumulate ? 1 : 0, c, s->N);
+}
+
+/* The best of several runs: the least disturbed one. */
+static double
+best_gflops(void (*run)(tg_backend *, const shape *, float *, const float *, const float *),
+            tg_backend *be, const shape *s, float *c, const float *a, const float *b) {
+    double best = 1e9, start = tg_clock_seconds();
+    for (int rep = 0; rep < 100 && (rep < 4 || tg_clock_seconds() - start < 0.3); rep++) {
+        double t = tg_clock_seconds();
+        run(be, s, c, a, b);
+        t = tg_clock_seconds() - t;
+        if (t < best) best = t;
+    }
+    return 2e-9 * s->M * s->N * s->K / best;
+}
+
+int main(int argc, char **argv) {
+    int64_t threads = 0;
+    tg_backend *be;
+    tg_error err;
+    if (argc > 1 && (!tg_parse_i64(argv[1], &threads) || threads < 0 || threads > 1024)) {
+        fprintf(stderr, "usage: bench_gemm [THREADS]\n");
+        return 64;
+    }
+    if (tg_backend_open(&be, "cpu", (int)threads, &err) != TG_OK) {
+        fprintf(stderr, "bench_gemm: %s\n", err.msg);
+        return tg_status_exit_code(err.status);
+    }
+    const char *path = getenv("TEXTGEN_BENCH_JSON");
+    FILE *json = path ? fopen(path, "a") : NULL;
+    const int n = tg_team_size(be->team);
+    printf("%-20s %24s %12s %12s   GFLOP/s, %d threads\n", "matrix product", "M x N x K", "ours",
+           "OpenBLAS", n);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const shape *s = &shapes[i];
+        size_t na = (size_t)s->M * (size_t)s->K, nb = (size_t)s->K * (size_t)s->N,
+               nc = (size_t)s->M * (size_t)s->N;
+        float *a = tg_backend_alloc(be, na * 4, &err), *b = tg_backend_alloc(be, nb * 4, &err);
+        float *c = tg_backend_alloc(be, nc * 4, &err);
+        if (!a || !b || !c) {
+            fprintf(stderr, "bench_gemm: %s\n", err.msg);
+            return 71;
+        }
+        be->ops->fill(be, a, 0.01f, na);
+        be->ops->fill(be, b, 0.01f, nb);
+        be->ops->fill(be, c, 0, nc);
+        double x = best_gflops(ours, be, s, c, a, b);
+        openblas_set_num_threads(n);
+        double y = best_gflops(library, be, s, c, a, b);
+        openblas_set_num_threads(1);
+        printf("%-20s %9d x%6d x%5d%s %12.1f %12.1f\n", s->what, s->M, s->N, s->K,
+               s->ta ? "'" : " ", x, y);
+        fflush(stdout);
+        if (json)
+            fprintf(json,
+                    "{\"bench\":\"gemm\",\"case\":\"%s\",\"M\":%d,\"N\":%d,\"K\":%d,\"threads\":%d,"
+                    "\"gflops\":%.4g,\"openblas_gflops\":%.4g}\n",
+                    s->what, s->M, s->N, s->K, n, x, y);
+        tg_backend_free(be, a);
+        tg_backend_free(be, b);
+        tg_backend_free(be, c);
+    }
+    if (json) fclose(json);
+    tg_backend_close(&be);
+    return 0;
+}
