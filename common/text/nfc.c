@@ -4,16 +4,37 @@
 #include "common/text/nfc.h"
 
 #include "common/base/alloc.h"
+#include "common/text/unicode.h"
 #include "common/text/utf8.h"
 
 #include <stdlib.h>
 #include <utf8proc.h>
 
+/* Hugging Face normalises by Unicode 9: to it, marks that came later (up to 15) are plain characters. */
+static const uint32_t late_marks[] = {
+    0x07FD,  0x07FD,  0x0898,  0x089F,  0x08CA,  0x08D3,  0x09FE,  0x09FE,  0x0C3C,
+    0x0C3C,  0x0D3B,  0x0D3C,  0x0EBA,  0x0EBA,  0x1715,  0x1715,  0x1ABF,  0x1ACE,
+    0x1DF6,  0x1DFA,  0xA82C,  0xA82C,  0x10D24, 0x10D27, 0x10EAB, 0x10EAC, 0x10EFD,
+    0x10EFF, 0x10F46, 0x10F50, 0x10F82, 0x10F85, 0x11070, 0x11070, 0x1133B, 0x1133B,
+    0x1145E, 0x1145E, 0x11839, 0x1183A, 0x1193D, 0x1193E, 0x11943, 0x11943, 0x119E0,
+    0x119E0, 0x11A34, 0x11A34, 0x11A47, 0x11A47, 0x11A99, 0x11A99, 0x11D42, 0x11D42,
+    0x11D44, 0x11D45, 0x11D97, 0x11D97, 0x11F41, 0x11F42, 0x16FF0, 0x16FF1, 0x1E08F,
+    0x1E08F, 0x1E130, 0x1E136, 0x1E2AE, 0x1E2AE, 0x1E2EC, 0x1E2EF, 0x1E4EC, 0x1E4EF,
+};
+enum { LATE_PAIR = 0x11938 }; /* the one composition that came later: U+11935 U+11930 */
+
+static uint32_t class_of(uint32_t cp) {
+    uint32_t class = utf8proc_get_property((utf8proc_int32_t)cp)->combining_class;
+    if (class && tg_unicode_in_ranges(late_marks, sizeof late_marks / sizeof late_marks[0] / 2, cp))
+        return 0;
+    return class;
+}
+
 static bool is_clean(uint32_t cp) {
     if (cp < 0x300 || (cp >= 0xAC00 && cp <= 0xD7A3) || (cp >= 0x1E00 && cp <= 0x1EFF)) return true;
     if (cp >= 0x1100 && cp <= 0x11FF) return false; /* Hangul letters compose by rule */
     const utf8proc_property_t *p = utf8proc_get_property((utf8proc_int32_t)cp);
-    if (p->combining_class) return false;
+    if (p->combining_class && class_of(cp)) return false;
     if (p->decomp_seqindex != UINT16_MAX && p->decomp_type == 0) return false;
     return p->comb_index == UINT16_MAX || p->comb_index < 0x8000;
 }
@@ -42,10 +63,6 @@ static void sort_marks(tg_point *p, size_t start, size_t end) {
         }
 }
 
-static uint32_t class_of(uint32_t cp) {
-    return utf8proc_get_property((utf8proc_int32_t)cp)->combining_class;
-}
-
 /* Canonical decomposition of the whole text, marks in order. Returns the number of points, 0 when
  * out of memory. */
 static size_t decompose(tg_point **points, size_t *cap, tg_view in) {
@@ -55,9 +72,10 @@ static size_t decompose(tg_point **points, size_t *cap, tg_view in) {
         uint32_t cp = tg_utf8_at(in.s + i, &bytes);
         utf8proc_int32_t part[8] = {(utf8proc_int32_t)cp};
         int boundary = 0;
-        utf8proc_ssize_t k = cp < 0xC0 ? 1
-                                       : utf8proc_decompose_char((utf8proc_int32_t)cp, part, 8,
-                                                                 UTF8PROC_DECOMPOSE, &boundary);
+        utf8proc_ssize_t k = cp < 0xC0 || cp == LATE_PAIR
+                                 ? 1
+                                 : utf8proc_decompose_char((utf8proc_int32_t)cp, part, 8,
+                                                           UTF8PROC_DECOMPOSE, &boundary);
         if (k < 1 || k > 8) k = 1, part[0] = (utf8proc_int32_t)cp;
         if (n + (size_t)k > *cap) {
             size_t more = *cap ? 2 * *cap : 64;
@@ -83,9 +101,8 @@ static size_t decompose(tg_point **points, size_t *cap, tg_view in) {
 static uint32_t pair(uint32_t a, uint32_t b) {
     if (b < 0x300) return 0;
     utf8proc_int32_t two[2] = {(utf8proc_int32_t)a, (utf8proc_int32_t)b};
-    return utf8proc_normalize_utf32(two, 2, UTF8PROC_COMPOSE | UTF8PROC_STABLE) == 1
-               ? (uint32_t)two[0]
-               : 0;
+    bool one = utf8proc_normalize_utf32(two, 2, UTF8PROC_COMPOSE | UTF8PROC_STABLE) == 1;
+    return one && two[0] != LATE_PAIR ? (uint32_t)two[0] : 0;
 }
 
 /* Composes in place: a mark joins the last starter unless a mark between has the same or a higher

@@ -132,34 +132,45 @@ void tg_postproc_fini(tg_postproc *p) {
     *p = (tg_postproc){0};
 }
 
-/* White space in a token, in either alphabet: "Ġ" stands for a space. */
-static bool is_blank(uint32_t cp) {
-    return cp == 0x120 || tg_unicode_class(cp) == TG_CP_SPACE;
-}
-
-/* Blank characters at both ends; a token of blanks alone counts them twice. */
-static void count_blanks(const char *token, uint32_t *leading, uint32_t *trailing) {
+void tg_postproc_blanks(const char *text, size_t len, uint32_t *leading, uint32_t *trailing) {
     bool inside = false;
     *leading = *trailing = 0;
-    for (const char *p = token; *p;) {
+    for (size_t i = 0; i < len;) {
         unsigned n;
-        bool blank = is_blank(tg_utf8_at(p, &n));
+        uint32_t cp = tg_utf8_at(text + i, &n);
+        bool blank = cp == 0x120 || tg_unicode_class(cp) == TG_CP_SPACE;
         if (blank && !inside) ++*leading;
         inside |= !blank;
         *trailing = blank ? *trailing + 1 : 0;
-        p += n;
+        i += n;
     }
 }
 
-static void trim(const tg_postproc_part *p, tg_span *span, bool first, const char *token) {
-    uint32_t leading, trailing;
-    count_blanks(token, &leading, &trailing);
-    /* The space that we added ourselves in front of the text is not part of it. */
-    if (leading && (first || span->start == 0) && p->prefix_space) leading = 0;
+static void trim(const tg_postproc_part *p, tg_span *span, bool first, uint32_t leading,
+                 uint32_t trailing) {
+    /* One space at the start may be the one that we added ourselves, which is not part of the text. */
+    if (leading == 1 && (first || span->start == 0) && p->prefix_space) leading = 0;
     if (leading)
         span->start = span->start + leading < span->end ? span->start + leading : span->end;
     if (trailing && span->end >= trailing)
         span->end = span->end - trailing > span->start ? span->end - trailing : span->start;
+}
+
+/* inserted: special tokens that stand before the places which the strips name. */
+static void trim_all(const tg_postproc_part *p, tg_sink *out, size_t start, size_t inserted,
+                     tg_token_text_fn *text, const void *arg) {
+    size_t next = 0; /* strip */
+    for (size_t i = start; i < out->ids->n; i++) {
+        uint32_t leading = 0, trailing = 0;
+        if (next < out->strips->n && out->strips->data[next].at + inserted == i) {
+            leading = out->strips->data[next].leading, trailing = out->strips->data[next].trailing;
+            next++;
+        } else {
+            const char *token = text(arg, out->ids->data[i]);
+            if (token) tg_postproc_blanks(token, strlen(token), &leading, &trailing);
+        }
+        trim(p, &out->spans->data[i], i == start, leading, trailing);
+    }
 }
 
 /* Puts ids at place `at` of the output. */
@@ -181,15 +192,14 @@ static bool insert(tg_sink *out, size_t at, const tg_ids *ids) {
 
 tg_status tg_postproc_run(const tg_postproc *p, bool special, tg_sink *out, size_t start,
                           tg_token_text_fn *text, const void *arg, tg_error *err) {
+    size_t inserted = 0;
     for (size_t k = 0; k < p->n; k++) {
         const tg_postproc_part *part = &p->part[k];
-        for (size_t i = start; part->trim && out->spans && i < out->ids->n; i++) {
-            const char *token = text(arg, out->ids->data[i]);
-            if (token) trim(part, &out->spans->data[i], i == start, token);
-        }
+        if (part->trim && out->spans) trim_all(part, out, start, inserted, text, arg);
         if (!special) continue;
         if (!insert(out, start, &part->before) || !insert(out, out->ids->n, &part->after))
             return tg_fail_nomem(err, sizeof(int32_t));
+        inserted += part->before.n;
     }
     return TG_OK;
 }

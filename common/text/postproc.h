@@ -11,6 +11,10 @@
 /* The text of a token (model or added), for trimming; NULL: none. */
 typedef const char *tg_token_text_fn(const void *arg, int32_t id);
 
+/* White space characters at both ends of a text of len bytes, in either alphabet ("Ġ" stands for a space). A text of
+ * white space alone counts them twice. */
+void tg_postproc_blanks(const char *text, size_t len, uint32_t *leading, uint32_t *trailing);
+
 enum { TG_POSTPROC_MAX = 8 };
 
 typedef struct tg_postproc_part {

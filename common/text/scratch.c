@@ -12,6 +12,7 @@ void tg_scratch_pool_init(tg_scratch_pool *p) {
 static void destroy(tg_scratch *s) {
     tg_buf_fini(&s->clean);
     tg_spans_fini(&s->at);
+    tg_free(s->strips.data);
     tg_aligned_fini(&s->normal);
     tg_aligned_fini(&s->prefixed);
     tg_free(s->points);

@@ -36,6 +36,7 @@ typedef struct tg_point {
 typedef struct tg_scratch {
     tg_buf clean;        /* the text as valid UTF-8, when it was not */
     tg_spans at;         /* code points of the text */
+    tg_strips strips;    /* of added tokens */
     tg_aligned normal;   /* normalised segment */
     tg_aligned prefixed; /* with the prefix space */
     tg_point *points;    /* normaliser */

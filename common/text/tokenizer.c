@@ -28,10 +28,16 @@ static tg_status number_bytes(tg_spans *at, const char *s, size_t len, tg_error 
     return TG_OK;
 }
 
-static bool put_added(tg_sink *out, tg_view v, size_t start, size_t end, int32_t id) {
+/* The token took [start, end) of the view, which may hold more than its own text. */
+static bool put_added(tg_sink *out, tg_view v, size_t start, size_t end,
+                      const tg_added_token *token) {
     tg_span span = {0};
     if (v.at && end > start) span = (tg_span){v.at[start].start, v.at[end - 1].end};
-    return tg_sink_put(out, id, span);
+    if (!tg_sink_put(out, token->id, span)) return false;
+    if (!out->spans || !(token->lstrip || token->rstrip)) return true;
+    uint32_t leading, trailing;
+    tg_postproc_blanks(v.s + start, end - start, &leading, &trailing);
+    return tg_sink_strip(out, leading, trailing);
 }
 
 /* A stretch without tokens that are searched in the text as given: normalise, find the others, cut
@@ -47,7 +53,7 @@ static tg_status encode_segment(const tg_tokenizer *t, tg_scratch *s, tg_view ra
     while ((token = tg_added_next(&t->added.normal, v.s, v.len, &c, &start, &end))) {
         if (done < start)
             st = tg_pretok_run(&t->pretok, t->model, s, tg_view_slice(v, done, start), out, err);
-        if (st == TG_OK && !put_added(out, v, start, end, token->id)) st = tg_fail_nomem(err, 1);
+        if (st == TG_OK && !put_added(out, v, start, end, token)) st = tg_fail_nomem(err, 1);
         if (st != TG_OK) return st;
         done = end;
     }
@@ -64,7 +70,7 @@ static tg_status encode_text(const tg_tokenizer *t, tg_scratch *s, tg_view v, tg
     while ((token = tg_added_next(&t->added.raw, v.s, v.len, &c, &start, &end))) {
         tg_status st = TG_OK;
         if (done < start) st = encode_segment(t, s, tg_view_slice(v, done, start), out, err);
-        if (st == TG_OK && !put_added(out, v, start, end, token->id)) st = tg_fail_nomem(err, 1);
+        if (st == TG_OK && !put_added(out, v, start, end, token)) st = tg_fail_nomem(err, 1);
         if (st != TG_OK) return st;
         done = end;
     }
@@ -99,7 +105,8 @@ tg_status tg_tokenizer_encode_spans(const tg_tokenizer *t, const char *text, siz
     tg_scratch *s = tg_scratch_take(t->pool);
     if (!s) return tg_fail_nomem(err, sizeof *s);
     size_t n_ids = ids->n, n_spans = spans ? spans->n : 0;
-    tg_sink out = {ids, spans};
+    s->strips.n = 0;
+    tg_sink out = {ids, spans, &s->strips};
     tg_status st = encode(t, s, text ? text : "", len, flags, &out, err);
     tg_scratch_give(t->pool, s);
     if (st != TG_OK) {

@@ -21,8 +21,11 @@ tg_cp_class tg_unicode_class(uint32_t cp);
 bool tg_unicode_is_word(
     uint32_t cp); /* \w: alphabetic, marks, decimal digits, connectors, joiners */
 
-/* Code points added to \p{L} (which 'L') or \p{N} ('N') since older tables, as pairs first, last; n
- * gets the pairs. */
+/* Is cp in one of n sorted, disjoint ranges, given as pairs first, last? */
+bool tg_unicode_in_ranges(const uint32_t *pairs, unsigned n, uint32_t cp);
+
+/* Code points that \p{L} (which 'L') or \p{N} ('N') has gained since Unicode 14, as pairs first,
+ * last; n gets the number of pairs. */
 const uint32_t *tg_unicode_added(char which, unsigned *n);
 
 #endif

@@ -90,3 +90,12 @@ bool tg_sink_put(tg_sink *out, int32_t id, tg_span span) {
     if (!tg_ids_push(out->ids, id)) return false;
     return !out->spans || tg_spans_push(out->spans, span);
 }
+
+bool tg_sink_strip(tg_sink *out, uint32_t leading, uint32_t trailing) {
+    tg_strips *s = out->strips;
+    void *p = s->data;
+    bool ok = grow(&p, &s->cap, s->n + 1, sizeof(tg_strip));
+    s->data = p;
+    if (ok) s->data[s->n++] = (tg_strip){out->ids->n - 1, leading, trailing};
+    return ok;
+}

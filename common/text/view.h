@@ -34,13 +34,26 @@ bool tg_aligned_append_view(tg_aligned *a, tg_view v);
 tg_view tg_aligned_view(const tg_aligned *a);
 void tg_aligned_fini(tg_aligned *a);
 
+/* White space at both ends of the text that an added token took, when that is not its own text. */
+typedef struct tg_strip {
+    size_t at; /* place of its id */
+    uint32_t leading, trailing;
+} tg_strip;
+typedef struct tg_strips {
+    tg_strip *data;
+    size_t n, cap;
+} tg_strips;
+
 /* Where a stage that produces tokens puts them. */
 typedef struct tg_sink {
     tg_ids *ids;
-    tg_spans *spans; /* NULL: no offsets wanted */
+    tg_spans *spans;   /* NULL: no offsets wanted */
+    tg_strips *strips; /* in order of place; used only with spans */
 } tg_sink;
 
 /* False: out of memory. */
 bool tg_sink_put(tg_sink *out, int32_t id, tg_span span);
+/* Notes the white space of the token put last. */
+bool tg_sink_strip(tg_sink *out, uint32_t leading, uint32_t trailing);
 
 #endif

@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Byte-level BPE tokenizers against Hugging Face `tokenizers` and `transformers`: ids, tokens, offsets and decoded text on random and
+adversarial strings, for tokenizers trained here with many options and, when TEXTGEN_ASSETS names a folder, for every tokenizer folder in it.
+Arguments: seed (default 1), strings a tokenizer (default 2000)."""
+import glob
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import AutoTokenizer
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from strings import strings
+
+TEXTGEN = os.environ.get("BUILD", "build") + "/textgen"
+SEED = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+N = int(sys.argv[2]) if len(sys.argv) > 2 else 2000
+passed = failed = 0
+
+QWEN = r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
+LLAMA3 = QWEN.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
+BLOOM = r""" ?[^(\s|[.,!?…。，、।۔،])]+"""  # brackets inside brackets: refused by name
+EOT = "<|endoftext|>"
+FLAGS = [AddedToken("<mask>", lstrip=True, special=True), AddedToken("<r>", rstrip=True), AddedToken("<lr>", lstrip=True, rstrip=True),
+         AddedToken("word", single_word=True), AddedToken("<|a|>", special=True), AddedToken("<|a|>b"), AddedToken(" sp ", normalized=False),
+         AddedToken("é!", normalized=True), AddedToken("e\u0301?", normalized=False), AddedToken("日本", normalized=True)]
+
+
+def note(ok, text):
+    global passed, failed
+    passed, failed = passed + bool(ok), failed + (not ok)
+    if not ok and failed < 30:
+        print("FAIL", text)
+
+
+def train(corpus, vocab=600, alphabet=True, unk=None, fuse=False, ignore_merges=False, specials=(EOT,)):
+    t = Tokenizer(models.BPE(unk_token=unk, fuse_unk=fuse, ignore_merges=ignore_merges))
+    t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    t.train_from_iterator(corpus, trainers.BpeTrainer(
+        vocab_size=vocab, min_frequency=2, special_tokens=list(specials) + ([unk] if unk else []), show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet() if alphabet else []))
+    t.decoder = decoders.ByteLevel()
+    t.post_processor = processors.ByteLevel(trim_offsets=False)
+    return t
+
+
+def variants(corpus):
+    yield "gpt2", train(corpus)
+    for prefix in (False, True):
+        for trim in (False, True):
+            t = train(corpus)
+            t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
+            t.post_processor = processors.ByteLevel(trim_offsets=trim, add_prefix_space=prefix)
+            t.add_tokens(FLAGS)
+            yield f"prefix={prefix} trim={trim} flags", t
+    ascii_text = [c for c in corpus if c.isascii()]
+    yield "bytes missing, dropped", train(ascii_text, alphabet=False)
+    yield "bytes missing, unk", train(ascii_text, alphabet=False, unk="<unk>")
+    yield "bytes missing, fused unk", train(ascii_text, alphabet=False, unk="<unk>", fuse=True)
+    t = train(corpus)
+    t.normalizer = normalizers.NFC()
+    t.add_tokens(FLAGS)
+    yield "nfc", t
+    for name, pattern in (("qwen", QWEN), ("llama3", LLAMA3)):
+        t = train(corpus, ignore_merges=name == "llama3")
+        t.normalizer = normalizers.Sequence([normalizers.NFC()]) if name == "qwen" else None
+        t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"),
+                                                   pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+        t.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=True), processors.TemplateProcessing(
+            single=f"{EOT} $A", pair=f"{EOT} $A {EOT} $B", special_tokens=[(EOT, t.token_to_id(EOT))])])
+        yield name, t
+    t = train(corpus, specials=("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
+    t.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), trim_offsets=True, add_prefix_space=False)
+    t.add_special_tokens([AddedToken("<mask>", lstrip=True)])
+    yield "roberta", t
+    for each in (False, True):
+        t = train(corpus)
+        t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=each), pre_tokenizers.ByteLevel(add_prefix_space=each)])
+        yield f"digits individual={each}", t
+    for behavior in ("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"):
+        for pattern, invert in ((Regex(r"\s+"), False), (Regex(r"\p{N}|\S{2}"), True), (" ", False), (Regex(r"[^\P{L}]|[.,]+"), None)):
+            if invert is None:
+                continue  # a negated class inside brackets: refused by name
+            t = train(corpus)
+            t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(pattern, behavior, invert=invert),
+                                                       pre_tokenizers.ByteLevel(add_prefix_space=False)])
+            yield f"split {behavior} {pattern} invert={invert}", t
+
+
+def run(args, lines):
+    p = subprocess.run([TEXTGEN] + args, input="".join(json.dumps(x) + "\n" for x in lines), capture_output=True, text=True)
+    out = p.stdout.split("\n")[:-1]
+    if len(out) != len(lines):
+        note(False, f"{args}: {len(out)} lines for {len(lines)}: {p.stderr.strip()}")
+        return [None] * len(lines)
+    return [json.loads(x) for x in out]
+
+
+def clean_up(text):
+    for a, b in ((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"), (" 'm", "'m"), (" 's", "'s"), (" 've", "'ve"),
+                 (" 're", "'re")):
+        text = text.replace(a, b)
+    return text
+
+
+def compare(name, folder, t, texts):
+    for special in (True, False):
+        got = run(["tokenize", "--tokenizer", folder, "--jsonl"] + ([] if special else ["--no-special"]), texts)
+        for text, g in zip(texts, got):
+            e = t.encode(text, add_special_tokens=special)
+            want = {"ids": e.ids, "tokens": [t.id_to_token(i) for i in e.ids], "offsets": [list(o) for o in e.offsets]}
+            if g != want and g:
+                key = next((k for k in want if g.get(k) != want[k]), None)
+                i = next((i for i, (a, b) in enumerate(zip(g.get(key, []), want[key])) if a != b), -1) if key else -1
+                note(False, f"{name}: {text[:60]!r} special={special}: {key}[{i}]: {g.get(key, [])[max(i - 1, 0):i + 3]} != {want[key][max(i - 1, 0):i + 3]}"
+                            f" {g.get('error', '')}")
+            else:
+                note(g == want, f"{name}: {text[:60]!r}")
+    rng = random.Random(SEED)
+    size = t.get_vocab_size(with_added_tokens=True)
+    lists = [[rng.randrange(size) for _ in range(rng.randrange(30))] for _ in texts]
+    for args, skip, clean in (([], False, False), (["--skip-special"], True, False), (["--skip-special", "--clean-up"], True, True)):
+        for ids, g in zip(lists, run(["detokenize", "--tokenizer", folder, "--jsonl"] + args, lists)):
+            want = t.decode(ids, skip_special_tokens=skip)
+            want = clean_up(want) if clean else want
+            note(g == want, f"{name}: decode {ids} {args}: {g!r} != {want!r}")
+
+
+def broken_utf8(folder, t):
+    rng = random.Random(SEED)
+    for _ in range(150):
+        raw = bytes(rng.choice([0x61, 0x20, 0x80, 0xBF, 0xC0, 0xC3, 0xE0, 0xE2, 0x82, 0xAC, 0xED, 0xA0, 0xF0, 0x9F, 0xF4, 0x90, 0xFF, 0x0A])
+                    for _ in range(rng.randrange(1, 20)))
+        out = subprocess.run([TEXTGEN, "tokenize", "--tokenizer", folder], input=raw, capture_output=True).stdout
+        note([int(x) for x in out.split()] == t.encode(raw.decode("utf-8", "replace")).ids, f"broken UTF-8 {raw}")
+
+
+def trainer(corpus, folder):
+    """Our trainer gives Hugging Face's vocabulary and merges, and what it saves loads there."""
+    path = folder + ".txt"
+    with open(path, "w", newline="") as f:
+        f.write("\n".join(c.replace("\r", " ") for c in corpus))
+    for vocab in (300, 700, 1500):
+        subprocess.run([TEXTGEN, "tokenizer", "train", "--out", folder, "--vocab-size", str(vocab), path], check=True, capture_output=True)
+        t = Tokenizer(models.BPE())
+        t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        t.train([path], trainers.BpeTrainer(vocab_size=vocab, min_frequency=2, special_tokens=[EOT], show_progress=False,
+                                            initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+        a, b = json.loads(t.to_str())["model"], json.load(open(folder + "/tokenizer.json"))["model"]
+        note(a["vocab"] == b["vocab"] and [list(m) for m in a["merges"]] == b["merges"], f"trainer {vocab}")
+        compare(f"trained {vocab}", folder, Tokenizer.from_file(folder + "/tokenizer.json"), strings(SEED + vocab, N // 4, [EOT]))
+        auto = AutoTokenizer.from_pretrained(folder)
+        note(auto.eos_token_id == 0 and auto("a b" + EOT).input_ids[-1] == 0, "trained tokenizer in transformers")
+
+
+def assets(root):
+    for folder in sorted(glob.glob(root + "/*/")):
+        if os.path.exists(folder + "tokenizer.json"):
+            t = Tokenizer.from_file(folder + "tokenizer.json")
+            t.no_padding(), t.no_truncation()
+        elif os.path.exists(folder + "merges.txt") or os.path.exists(folder + "vocab.bpe"):
+            pair = ("vocab.json", "merges.txt") if os.path.exists(folder + "merges.txt") else ("encoder.json", "vocab.bpe")
+            t = Tokenizer(models.BPE.from_file(*(folder + p for p in pair)))
+            t.pre_tokenizer, t.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+            t.post_processor = processors.ByteLevel(trim_offsets=False)
+            t.add_special_tokens([EOT])
+        else:
+            continue
+        p = subprocess.run([TEXTGEN, "tokenize", "--tokenizer", folder], input="", capture_output=True, text=True)
+        if p.returncode == 78 and "is not built" in p.stderr:
+            print(f"skipped: {p.stderr.strip()}")
+            continue
+        specials = [a.content for a in t.get_added_tokens_decoder().values()][:12]
+        compare(folder, folder, t, strings(SEED + 7, N, specials))
+
+
+def main():
+    corpus = strings(99, 4000) + ["The quick brown fox jumps over the lazy dog %d times." % i for i in range(300)]
+    with tempfile.TemporaryDirectory() as tmp:
+        for k, (name, t) in enumerate(variants(corpus)):
+            folder = f"{tmp}/{k}"
+            os.mkdir(folder)
+            t.save(folder + "/tokenizer.json")
+            specials = [a.content for a in t.get_added_tokens_decoder().values()]
+            texts = strings(SEED * 1000 + k, N, specials)
+            compare(name, folder, t, texts)
+            if k == 0:
+                broken_utf8(folder, t)
+        trainer(corpus, tmp + "/trained")
+    if os.environ.get("TEXTGEN_ASSETS"):
+        assets(os.environ["TEXTGEN_ASSETS"])
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(failed > 0)
+
+
+main()
