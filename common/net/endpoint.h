@@ -44,6 +44,8 @@ typedef struct tg_endpoint_opts {
     void (*on_message)(void *arg, tg_peer peer, const tg_frame *head, void *msg);
     /* A queued message cannot reach its peer any more: the peer has disconnected. May be NULL. */
     void (*on_gone)(void *arg, tg_peer peer);
+    /* A connection is made (dialling: the peer can be sent to). May be NULL. */
+    void (*on_connect)(void *arg);
     /* Some transport connection dropped. A ROUTER does not say whose: probe with a send. May be
      * NULL. */
     void (*on_disconnect)(void *arg);

@@ -266,15 +266,18 @@ static void on_gone(void *arg, tg_peer peer) {
 
 static void on_disconnect(void *arg) {
     tg_link *link = arg;
-    if (link->opts.listen) { /* whose connection it was, a send will tell */
-        tg_link_probe_soon(link);
-        return;
-    }
+    link->dropped = true;
+    tg_link_probe_soon(link);
+}
+
+/* Dialling, a moment after the connection's end. */
+static void handle_drop(tg_link *link) {
     tg_session *s = link->sessions;
+    link->dropped = false;
     if (s) {
         link->stats.lost++;
         tg_session_drop(s, "disconnected");
-    } else if (!link->waiting || link->hello_sent_ms == 0) {
+    } else if (!link->waiting) {
         return; /* nothing of ours was on that connection; libzmq connects again by itself */
     }
     if (!link->closed) tg_link_redial(link, "disconnected");
@@ -283,27 +286,16 @@ static void on_disconnect(void *arg) {
 static void on_probe(uv_timer_t *timer) {
     tg_link *link = timer->data;
     if (--link->probes_left <= 0) uv_timer_stop(timer);
-    if (link->ep) tg_sessions_beat(link, true);
+    if (link->ep) tg_endpoint_poll(link->ep);
+    if (link->opts.dial && link->ep && link->dropped) handle_drop(link);
+    if (link->ep)
+        tg_sessions_beat(link, true); /* listening: a send tells whose connection it was */
 }
 
 void tg_link_probe_soon(tg_link *link) {
     if (link->closed) return;
-    link->probes_left =
-        4; /* libzmq drops the peer a moment after it reports the connection's end */
-    uv_timer_start(&link->probe, on_probe, 1, 40);
-}
-
-static tg_status open_endpoint(tg_link *link, tg_error *err) {
-    tg_endpoint_opts opts = {
-        .address = link->address,
-        .listen = link->opts.listen != NULL,
-        .insecure = link->opts.insecure,
-        .on_message = on_message,
-        .on_gone = on_gone,
-        .on_disconnect = on_disconnect,
-        .arg = link,
-    };
-    return tg_endpoint_open(&link->ep, link->net, link->loop, &opts, err);
+    link->probes_left = 4; /* libzmq lets go of the peer a moment after it reports the end */
+    uv_timer_start(&link->probe, on_probe, 3, 40);
 }
 
 static void close_endpoint(tg_link *link, int linger_ms) {
@@ -315,9 +307,10 @@ static void close_endpoint(tg_link *link, int linger_ms) {
     tg_endpoint_close(&link->ep, linger_ms);
 }
 
-static tg_status dial(tg_link *link, tg_error *err) {
-    tg_status st = open_endpoint(link, err);
-    if (st != TG_OK) return st;
+/* Hello waits for the connection, so that its answer can be given a deadline. */
+static void on_connect(void *arg) {
+    tg_link *link = arg;
+    if (link->opts.listen || link->waiting || link->sessions) return;
     tg_hello hello = {
         .proto_major = TG_PROTO_MAJOR,
         .proto_minor = TG_PROTO_MINOR,
@@ -328,17 +321,36 @@ static tg_status dial(tg_link *link, tg_error *err) {
     };
     memcpy(hello.peer_uuid, link->uuid, 16);
     if (link->opts.spec) hello.spec = *link->opts.spec;
-    st = tg_endpoint_send(link->ep, 0, &(tg_frame){.type = TG_MSG_HELLO, .seq = 1}, &hello, err);
-    link->waiting = st == TG_OK;
-    link->hello_sent_ms = 0;
-    if (st != TG_OK) close_endpoint(link, 0);
-    return st;
+    tg_error err;
+    tg_frame head = {.type = TG_MSG_HELLO, .seq = ++link->hello_seq};
+    if (tg_endpoint_send(link->ep, 0, &head, &hello, &err) == TG_OK) {
+        link->waiting = true;
+        link->hello_sent_ms = tg_clock_ms();
+    } else {
+        tg_log_warn("net", "%s: Hello was not sent: %s", link->address, err.msg);
+        tg_link_redial(link, err.msg);
+    }
+}
+
+static tg_status open_endpoint(tg_link *link, tg_error *err) {
+    tg_endpoint_opts opts = {
+        .address = link->address,
+        .listen = link->opts.listen != NULL,
+        .insecure = link->opts.insecure,
+        .on_message = on_message,
+        .on_gone = on_gone,
+        .on_connect = on_connect,
+        .on_disconnect = on_disconnect,
+        .arg = link,
+    };
+    link->dropped = false;
+    return tg_endpoint_open(&link->ep, link->net, link->loop, &opts, err);
 }
 
 static void on_reopen(uv_timer_t *timer) {
     tg_link *link = timer->data;
     tg_error err;
-    if (dial(link, &err) == TG_OK) return;
+    if (open_endpoint(link, &err) == TG_OK) return;
     tg_log_warn("net", "%s: %s", link->address, err.msg);
     tg_link_redial(link, err.msg);
 }
@@ -354,10 +366,9 @@ void tg_link_redial(tg_link *link, const char *reason) {
 }
 
 static void check_hello_answered(tg_link *link) {
-    if (!link->waiting || !link->ep || tg_endpoint_queued(link->ep, 0) > 0) return;
-    uint64_t now = tg_clock_ms();
-    if (link->hello_sent_ms == 0) link->hello_sent_ms = now;
-    if (now - link->hello_sent_ms > TG_LINK_HELLO_MS) tg_link_redial(link, "no answer to Hello");
+    if (link->waiting && tg_clock_ms() - link->hello_sent_ms > TG_LINK_HELLO_MS) {
+        tg_link_redial(link, "no answer to Hello");
+    }
 }
 
 static void on_tick(uv_timer_t *timer) {
@@ -434,7 +445,7 @@ tg_status tg_link_open(tg_link **out, tg_net *net, uv_loop_t *loop, const tg_lin
     tg_status st = link->address ? draw_identity(link, err) : tg_fail_nomem(err, 1);
     if (st == TG_OK) {
         link->local = tg_address_is_local(link->address);
-        st = opts->listen ? open_endpoint(link, err) : dial(link, err);
+        st = open_endpoint(link, err);
     }
     if (st != TG_OK) {
         release(link);

@@ -43,12 +43,14 @@ struct tg_link {
     int handles;
     bool closed;
     int probes_left;
+    bool dropped; /* dialling: the connection is over; its last messages may still come */
     uint64_t tick_ms, last_tick_ms;
     tg_session *sessions;
     size_t n_sessions;
     uint64_t next_session;
-    bool waiting;           /* dialling: Hello is out, Welcome not in */
-    uint64_t hello_sent_ms; /* 0 while it is still queued */
+    bool waiting; /* dialling: Hello is out, Welcome not in */
+    uint64_t hello_seq;
+    uint64_t hello_sent_ms;
     int backoff_ms;
     tg_link_stats stats;
     tg_endpoint_stats past; /* of sockets already closed */
