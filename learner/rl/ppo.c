@@ -85,13 +85,33 @@ static tg_status scratch_init(scratch *s, int n_rows, int n_actions, tg_error *e
     return TG_OK;
 }
 
-/* Loss and gradients of one piece, spread back to the order of the minibatch. */
-static tg_status run_piece(tg_actor_critic *ac, const tg_ppo_coefs *c, const tg_rollout *r,
-                           const int32_t *rows, int total, const tg_minibatch_piece *p, scratch *s,
+typedef struct tally {
+    double policy, value, entropy, loss, clip; /* sums over the minibatches not skipped */
+    double kl;                                 /* sum over those of the last epoch */
+    double norm;                               /* sum over those applied */
+    int n, n_epoch, n_norm;
+} tally;
+
+typedef struct update { /* what the loops of one update share */
+    tg_actor_critic *ac;
+    const tg_ppo_opts *o;
+    tg_ppo_coefs coefs;
+    const tg_rollout *r;
+    const tg_update_probe *probe;
+    tg_minibatches *mb;
+    scratch s;
+    tally t;
+    tg_update_stats *stats;
+} update;
+
+/* Loss and gradients of one piece; the networks' answers go back to the order of the minibatch. */
+static tg_status run_piece(update *u, const int32_t *rows, int total, const tg_minibatch_piece *p,
                            tg_ppo_terms *terms, tg_error *err) {
+    scratch *s = &u->s;
+    const tg_rollout *r = u->r;
     int n = p->batch.n_actions;
     float *logp = s->piece[0], *entropy = s->piece[1], *value = s->piece[2];
-    tg_status st = tg_actor_critic_forward(ac, &p->batch, logp, entropy, value, err);
+    tg_status st = tg_actor_critic_forward(u->ac, &p->batch, logp, entropy, value, err);
     if (st != TG_OK) return st;
     for (int i = 0; i < n; i++) {
         int at = p->place[i], row = rows[at];
@@ -110,35 +130,26 @@ static tg_status run_piece(tg_actor_critic *ac, const tg_ppo_coefs *c, const tg_
                       .value_old = s->piece[4],
                       .adv = s->piece[5],
                       .ret = s->piece[6]};
-    tg_ppo_loss(c, &in, n, total, terms, s->grad[0], s->grad[1], s->grad[2]);
+    tg_ppo_loss(&u->coefs, &in, n, total, terms, s->grad[0], s->grad[1], s->grad[2]);
     if (!terms->finite) return TG_OK; /* the caller drops the whole minibatch */
-    return tg_actor_critic_backward(ac, s->grad[0], c->ent_coef != 0 ? s->grad[1] : NULL,
-                                    s->grad[2], err);
+    const float *dentropy = u->coefs.ent_coef != 0 ? s->grad[1] : NULL;
+    return tg_actor_critic_backward(u->ac, s->grad[0], dentropy, s->grad[2], err);
 }
 
-static tg_status run_minibatch(tg_actor_critic *ac, const tg_ppo_opts *o, const tg_ppo_coefs *c,
-                               const tg_rollout *r, tg_minibatches *mb, int k, scratch *s,
-                               tg_ppo_terms *terms, tg_error *err) {
-    const int32_t *rows = mb->rows + mb->first[k];
-    int n = mb->first[k + 1] - mb->first[k];
-    for (int i = 0; i < n; i++) s->adv[i] = r->adv[rows[i]];
-    if (o->normalize_advantage) tg_normalise_advantages(s->adv, s->adv, n);
+static tg_status run_minibatch(update *u, int k, tg_ppo_terms *terms, tg_error *err) {
+    const int32_t *rows = u->mb->rows + u->mb->first[k];
+    int n = u->mb->first[k + 1] - u->mb->first[k];
+    for (int i = 0; i < n; i++) u->s.adv[i] = u->r->adv[rows[i]];
+    if (u->o->normalize_advantage) tg_normalise_advantages(u->s.adv, u->s.adv, n);
     *terms = (tg_ppo_terms){.finite = true};
-    tg_status st = tg_minibatches_pack(mb, k, err);
+    tg_status st = tg_minibatches_pack(u->mb, k, err);
     tg_minibatch_piece piece;
-    while (st == TG_OK && terms->finite && tg_minibatches_next(mb, &piece))
-        st = run_piece(ac, c, r, rows, n, &piece, s, terms, err);
+    while (st == TG_OK && terms->finite && tg_minibatches_next(u->mb, &piece))
+        st = run_piece(u, rows, n, &piece, terms, err);
     return st;
 }
 
 /* ---- statistics ---- */
-
-typedef struct tally {
-    double policy, value, entropy, loss, clip; /* sums over the minibatches not skipped */
-    double kl;                                 /* sum over those of the last epoch */
-    double norm;                               /* sum over those applied */
-    int n, n_epoch, n_norm;
-} tally;
 
 static void tally_add(tally *t, const tg_ppo_coefs *c, const tg_ppo_terms *m) {
     t->policy += m->policy_loss;
@@ -171,40 +182,27 @@ static void report_stats(tg_update_stats *s, const tally *t, const tg_rollout *r
     put(s, "ppo/skipped_minibatches", s->skipped);
 }
 
-static void tell_probe(const tg_update_probe *probe, const tg_ppo_coefs *c,
-                       const tg_minibatches *mb, int epoch, int k, const scratch *s,
-                       const tg_ppo_terms *t) {
-    if (!probe) return;
+static void tell_probe(const update *u, int epoch, int k, const tg_ppo_terms *t) {
+    if (!u->probe) return;
+    const tg_minibatches *mb = u->mb;
     tg_minibatch_report report = {.epoch = epoch,
                                   .batch = k,
                                   .n = mb->first[k + 1] - mb->first[k],
                                   .rows = mb->rows + mb->first[k],
-                                  .logp = s->logp,
-                                  .entropy = s->entropy,
-                                  .value = s->value,
-                                  .adv = s->adv,
+                                  .logp = u->s.logp,
+                                  .entropy = u->s.entropy,
+                                  .value = u->s.value,
+                                  .adv = u->s.adv,
                                   .policy_loss = t->policy_loss,
                                   .value_loss = t->value_loss,
                                   .entropy_loss = t->entropy_loss,
-                                  .loss = tg_ppo_total(c, t),
+                                  .loss = tg_ppo_total(&u->coefs, t),
                                   .approx_kl = t->approx_kl,
                                   .clip_fraction = t->clip_fraction};
-    probe->minibatch(probe->arg, &report);
+    u->probe->minibatch(u->probe->arg, &report);
 }
 
 /* ---- the update ---- */
-
-typedef struct update { /* what the loops of one update share */
-    tg_actor_critic *ac;
-    const tg_ppo_opts *o;
-    tg_ppo_coefs coefs;
-    const tg_rollout *r;
-    const tg_update_probe *probe;
-    tg_minibatches *mb;
-    scratch s;
-    tally t;
-    tg_update_stats *stats;
-} update;
 
 static void skip(update *u, int epoch, int k, const char *what) {
     u->stats->skipped++;
@@ -214,7 +212,7 @@ static void skip(update *u, int epoch, int k, const char *what) {
 
 static tg_status step(update *u, int epoch, int k, tg_error *err) {
     tg_ppo_terms terms;
-    tg_status st = run_minibatch(u->ac, u->o, &u->coefs, u->r, u->mb, k, &u->s, &terms, err);
+    tg_status st = run_minibatch(u, k, &terms, err);
     if (st != TG_OK) return st;
     if (!terms.finite || !isfinite(tg_ppo_total(&u->coefs, &terms))) {
         tg_optim_clear(u->ac->optim);
@@ -231,7 +229,7 @@ static tg_status step(update *u, int epoch, int k, tg_error *err) {
         u->stats->stopped = true;
         return TG_OK;
     }
-    tell_probe(u->probe, &u->coefs, u->mb, epoch, k, &u->s, &terms);
+    tell_probe(u, epoch, k, &terms);
     double norm;
     bool applied;
     st = tg_actor_critic_apply(u->ac, u->o->learning_rate, u->o->max_grad_norm, &norm, &applied,
