@@ -1,6 +1,7 @@
 #include "common/base/file.h"
 
 #include "common/base/alloc.h"
+#include "common/base/check.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -126,6 +127,16 @@ tg_status tg_filemap_open(tg_filemap *m, const char *path, tg_error *err) {
 void tg_filemap_close(tg_filemap *m) {
     if (m->data) munmap((void *)m->data, m->len);
     *m = (tg_filemap){0};
+}
+
+void tg_filemap_release(const tg_filemap *m, const void *part, size_t len) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t begin = (size_t)((const unsigned char *)part - m->data), end = begin + len;
+    TG_ASSERT((const unsigned char *)part >= m->data && end <= m->len);
+    begin = (begin + page - 1) / page * page;
+    end = end / page * page;
+    /* a hint: memory is only kept longer when it fails */
+    if (end > begin) (void)madvise((void *)(m->data + begin), end - begin, MADV_DONTNEED);
 }
 
 bool tg_path_exists(const char *path) {

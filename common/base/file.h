@@ -25,6 +25,9 @@ typedef struct tg_filemap {
 } tg_filemap;
 tg_status tg_filemap_open(tg_filemap *m, const char *path, tg_error *err) TG_MUST_CHECK;
 void tg_filemap_close(tg_filemap *m);
+/* Whole pages of a part that was read and is not needed soon stop counting as this process's memory.
+ * Reading them again is allowed and takes them from the file. */
+void tg_filemap_release(const tg_filemap *m, const void *part, size_t len);
 
 bool tg_path_exists(const char *path);
 bool tg_path_is_dir(const char *path);

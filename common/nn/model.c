@@ -65,26 +65,41 @@ static void clear_gaps(tg_model *m) {
     }
 }
 
-static tg_status make_blocks(tg_model *m, unsigned flags, tg_error *err) {
-    size_t bytes = m->params.total * sizeof(float);
-    m->data = tg_backend_alloc(m->be, bytes, err);
+static tg_status make_data(tg_model *m, tg_error *err) {
+    m->data = tg_backend_alloc(m->be, m->params.total * sizeof(float), err);
     if (!m->data) return TG_NOMEM;
     clear_gaps(m);
+    return TG_OK;
+}
+
+static tg_status make_grad(tg_model *m, unsigned flags, tg_error *err) {
     if (!(flags & TG_MODEL_TRAINABLE)) return TG_OK;
+    size_t bytes = m->params.total * sizeof(float);
     m->grad = tg_backend_alloc(m->be, bytes, err);
     if (!m->grad) return TG_NOMEM;
     m->be->ops->fill(m->be, m->grad, 0.0f, m->params.total);
     return TG_OK;
 }
 
-static void draw(float *out, size_t n, const tg_param *p, int n_layers, tg_rng *r) {
-    double sigma = p->init == TG_INIT_RESIDUAL ? 0.02 / sqrt(2.0 * n_layers) : 0.02;
-    double bound = 1.0 / sqrt((double)p->shape[p->ndim - 1]);
+/* One tensor being drawn: PIECES pieces at a time, by all threads. */
+struct drawing {
+    const tg_param *param;
+    double sigma, bound;
+    uint64_t seed, stream;
+    size_t begin; /* first piece of this round */
+    float *out;   /* (PIECES * INIT_PIECE) */
+};
+
+static void draw_piece(void *arg, int tile) {
+    const struct drawing *d = arg;
+    size_t piece = d->begin + (size_t)tile, at = piece * INIT_PIECE;
+    size_t n = TG_MIN(d->param->count - at, (size_t)INIT_PIECE);
+    float *out = d->out + (size_t)tile * INIT_PIECE;
+    tg_rng r = tg_rng_at(d->seed, TG_RNG_INIT, d->stream, piece);
     for (size_t i = 0; i < n; i++) {
-        if (p->init == TG_INIT_LINEAR)
-            out[i] = (float)((2.0 * tg_rng_uniform(r) - 1.0) * bound);
-        else
-            out[i] = (float)(sigma * tg_rng_normal(r));
+        double x = d->param->init == TG_INIT_LINEAR ? (2.0 * tg_rng_uniform(&r) - 1.0) * d->bound
+                                                    : d->sigma * tg_rng_normal(&r);
+        out[i] = (float)x;
     }
 }
 
@@ -95,16 +110,25 @@ static tg_status init_param(tg_model *m, const tg_param *p, uint64_t seed, tg_er
         m->be->ops->fill(m->be, device, p->init == TG_INIT_ONE ? 1.0f : 0.0f, p->count);
         return TG_OK;
     }
-    uint64_t stream = tg_hash64(p->name, strlen(p->name)) & ((1ull << 40) - 1);
-    float *piece = tg_alloc_array(TG_MIN(p->count, (size_t)INIT_PIECE), sizeof *piece);
-    if (!piece) return tg_fail_nomem(err, INIT_PIECE * sizeof *piece);
-    for (size_t at = 0; at < p->count; at += INIT_PIECE) {
-        size_t n = TG_MIN(p->count - at, (size_t)INIT_PIECE);
-        tg_rng r = tg_rng_at(seed, TG_RNG_INIT, stream, at / INIT_PIECE);
-        draw(piece, n, p, m->arch.n_layers, &r);
-        tg_backend_upload(m->be, device + at, piece, n * sizeof *piece);
+    enum { PIECES = 32 };
+    size_t pieces = (p->count + INIT_PIECE - 1) / INIT_PIECE;
+    size_t floats = TG_MIN(pieces, (size_t)PIECES) * INIT_PIECE;
+    struct drawing d = {
+        .param = p,
+        .sigma = p->init == TG_INIT_RESIDUAL ? 0.02 / sqrt(2.0 * m->arch.n_layers) : 0.02,
+        .bound = 1.0 / sqrt((double)p->shape[p->ndim - 1]),
+        .seed = seed,
+        .stream = tg_hash64(p->name, strlen(p->name)) & ((1ull << 40) - 1),
+        .out = tg_alloc_array(floats, sizeof(float)),
+    };
+    if (!d.out) return tg_fail_nomem(err, floats * sizeof(float));
+    for (; d.begin < pieces; d.begin += PIECES) {
+        size_t n = TG_MIN(pieces - d.begin, (size_t)PIECES), at = d.begin * INIT_PIECE;
+        tg_team_run(m->be->team, (int)n, draw_piece, &d);
+        tg_backend_upload(m->be, device + at, d.out,
+                          TG_MIN(p->count - at, n * INIT_PIECE) * sizeof(float));
     }
-    tg_free(piece);
+    tg_free(d.out);
     return TG_OK;
 }
 
@@ -114,9 +138,10 @@ tg_status tg_model_create(tg_model **out, tg_backend *be, const tg_arch *arch, u
     *out = NULL;
     tg_status st = make(&m, be, arch, flags, err);
     if (st != TG_OK) return st;
-    st = make_blocks(m, flags, err);
+    st = make_data(m, err);
     for (size_t i = 0; i < m->params.n && st == TG_OK; i++)
         st = init_param(m, &m->params.list[i], seed, err);
+    if (st == TG_OK) st = make_grad(m, flags, err);
     if (st != TG_OK) tg_model_destroy(&m);
     *out = m;
     return st;
@@ -139,7 +164,7 @@ static tg_status load_weights(tg_model *m, const char *folder, unsigned flags, u
     tg_weights w;
     tg_status st = tg_weights_open(&w, folder, &m->arch, &m->params, err);
     if (st != TG_OK) return st;
-    st = make_blocks(m, flags, err);
+    st = make_data(m, err);
     for (size_t i = 0; i < m->params.n && st == TG_OK; i++) {
         const tg_param *p = &m->params.list[i];
         if (w.found[i])
@@ -148,6 +173,7 @@ static tg_status load_weights(tg_model *m, const char *folder, unsigned flags, u
             st = init_param(m, p, seed, err);
     }
     tg_weights_close(&w);
+    if (st == TG_OK) st = make_grad(m, flags, err);
     return st;
 }
 
@@ -183,7 +209,8 @@ tg_status tg_model_clone(tg_model **out, const tg_model *from, unsigned flags, u
     *out = NULL;
     tg_status st = make(&m, from->be, &from->arch, flags, err);
     if (st != TG_OK) return st;
-    st = make_blocks(m, flags, err);
+    st = make_data(m, err);
+    if (st == TG_OK) st = make_grad(m, flags, err);
     if (st == TG_OK) st = copy_text(&m->folder, from->folder, err);
     if (st == TG_OK) st = copy_text(&m->config_text, from->config_text, err);
     if (st == TG_OK) st = copy_text(&m->generation_text, from->generation_text, err);

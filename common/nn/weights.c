@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CONVERT = 1 << 18 }; /* floats */
+enum { PIECE = 1 << 20 }; /* elements copied at a time */
 
 static tg_status add_file(tg_weights *w, const char *folder, const char *name, tg_error *err) {
     char *path = tg_path_join(folder, name);
@@ -136,7 +136,7 @@ static tg_status match_file(tg_weights *w, size_t file, const tg_family *family,
         if (st == TG_OK && w->found[hit]) st = check_twin(w->found[hit], t, path, err);
         if (st != TG_OK) return st;
         w->found[hit] = t;
-        w->found_in[hit] = path;
+        w->found_in[hit] = file;
     }
     return TG_OK;
 }
@@ -185,20 +185,23 @@ void tg_weights_close(tg_weights *w) {
     *w = (tg_weights){0};
 }
 
+/* Piece by piece, giving back what was copied: the file's pages and the model are never both whole in memory. */
 tg_status tg_weights_upload(const tg_weights *w, size_t i, tg_backend *be, float *device,
                             tg_error *err) {
     const tg_st_tensor *t = w->found[i];
-    if (t->dtype == TG_F32) {
-        tg_backend_upload(be, device, t->data, t->bytes);
-        return TG_OK;
-    }
-    float *piece = tg_alloc_array(TG_MIN(t->count, (size_t)CONVERT), sizeof *piece);
-    if (!piece) return tg_fail_nomem(err, CONVERT * sizeof *piece);
+    const tg_filemap *map = &w->files[w->found_in[i]].map;
+    size_t size = tg_dtype_bytes(t->dtype);
+    float *piece = NULL;
+    if (t->dtype != TG_F32 && !(piece = tg_alloc_array(PIECE, sizeof *piece)))
+        return tg_fail_nomem(err, PIECE * sizeof *piece);
     tg_status st = TG_OK;
-    for (size_t at = 0; at < t->count && st == TG_OK; at += CONVERT) {
-        size_t n = TG_MIN(t->count - at, (size_t)CONVERT);
-        st = tg_st_to_f32_part(t, at, n, piece, err);
-        if (st == TG_OK) tg_backend_upload(be, device + at, piece, n * sizeof *piece);
+    for (size_t at = 0; at < t->count && st == TG_OK; at += PIECE) {
+        size_t n = TG_MIN(t->count - at, (size_t)PIECE);
+        const unsigned char *from = t->data + at * size;
+        if (piece) st = tg_st_to_f32_part(t, at, n, piece, err);
+        if (st == TG_OK)
+            tg_backend_upload(be, device + at, piece ? (void *)piece : from, n * sizeof(float));
+        tg_filemap_release(map, from, n * size);
     }
     tg_free(piece);
     return st;

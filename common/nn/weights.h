@@ -13,8 +13,8 @@ typedef struct tg_weights {
     char **paths;
     size_t n_files;
     const tg_st_tensor *
-        *found; /* one per parameter; NULL only for a value head the folder does not have */
-    const char **found_in;
+        *found;       /* one per parameter; NULL only for a value head the folder does not have */
+    size_t *found_in; /* which file */
 } tg_weights;
 
 /* Opens and matches every tensor; TG_DATA naming tensor, expected and found. */

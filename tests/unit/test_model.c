@@ -327,6 +327,20 @@ TEST(tensors_missing_extra_or_misshapen_are_named) {
     tg_backend_close(&be);
 }
 
+TEST(a_large_tensor_is_loaded_in_pieces) {
+    tg_backend *be = open_ref();
+    tg_arch a = tiny();
+    a.vocab_size = 300000; /* more than two pieces, not a whole number of them */
+    tg_model *m, *back;
+    REQUIRE_OK(tg_model_create(&m, be, &a, 0, 3, &err));
+    REQUIRE_OK(tg_model_save(m, tmp("large"), &err));
+    REQUIRE_OK(tg_model_open(&back, be, tmp("large"), TG_MODEL_TRAINABLE, 1, &err));
+    CHECK(same_weights(m, back));
+    tg_model_destroy(&m);
+    tg_model_destroy(&back);
+    tg_backend_close(&be);
+}
+
 TEST(shards_are_read_through_the_index) {
     tg_backend *be = open_ref();
     tg_arch a = tiny();
