@@ -21,6 +21,14 @@ static tg_status status_of_code(int code) {
     return TG_BUG;
 }
 
+/* "textgen-env: what" or "textgen-env check: what" to "what": the reader asked this program. */
+static const char *without_name(const char *line, const char *part) {
+    if (!tg_str_starts(line, part)) return line;
+    const char *rest = line + strlen(part);
+    if (tg_str_starts(rest, " check")) rest += strlen(" check");
+    return tg_str_starts(rest, ": ") ? rest + 2 : line;
+}
+
 /* The last line of what a failing part said becomes the error; the lines before it go to the notes. */
 static tg_status part_failed(const char *part, int code, tg_buf *said, tg_buf *notes,
                              tg_error *err) {
@@ -31,10 +39,7 @@ static tg_status part_failed(const char *part, int code, tg_buf *said, tg_buf *n
     char *last = strrchr(said->data, '\n');
     if (last) tg_buf_append(notes, said->data, (size_t)(last + 1 - said->data));
     last = last ? last + 1 : said->data;
-    size_t prefix = strlen(part);
-    if (!strncmp(last, part, prefix) && last[prefix] == ':')
-        last += prefix + 1 + strspn(last + prefix + 1, " ");
-    return tg_fail(err, status_of_code(code), "%s", last);
+    return tg_fail(err, status_of_code(code), "%s", without_name(last, part));
 }
 
 /* Runs one part; its resolved sections are parsed into the config's arena. */

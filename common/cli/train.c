@@ -187,8 +187,8 @@ static tg_status train_run(train *t, const tg_args *args, int *code, tg_error *e
     if (st == TG_OK) st = choose_run_dir(t, err);
     if (st == TG_OK) st = check_run_dir(t, err);
     if (st == TG_OK) st = check_config(t, args, &checked, err);
-    if (checked.notes.len) fputs(checked.notes.data, stderr);
     if (st == TG_OK) st = tg_run_dir_write_config(t->run_dir, &checked.resolved, &replaced, err);
+    if (st == TG_OK && checked.notes.len) fputs(checked.notes.data, stderr);
     if (st == TG_OK && replaced)
         fprintf(stderr, "%s: %s/config.json is replaced by the config given now\n", NAME,
                 t->run_dir);

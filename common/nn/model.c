@@ -177,6 +177,17 @@ static tg_status load_weights(tg_model *m, const char *folder, unsigned flags, u
     return st;
 }
 
+tg_status tg_model_check(const char *folder, const tg_arch *arch, tg_error *err) {
+    tg_params params;
+    tg_status st = tg_params_init(&params, arch, err);
+    if (st != TG_OK) return st;
+    tg_weights w;
+    st = tg_weights_open(&w, folder, arch, &params, err);
+    if (st == TG_OK) tg_weights_close(&w);
+    tg_params_fini(&params);
+    return st;
+}
+
 tg_status tg_model_open(tg_model **out, tg_backend *be, const char *folder, unsigned flags,
                         uint64_t seed, tg_error *err) {
     *out = NULL;

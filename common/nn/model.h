@@ -43,6 +43,9 @@ enum {
 
 tg_status tg_model_open(tg_model **out, tg_backend *be, const char *folder, unsigned flags,
                         uint64_t seed, tg_error *err) TG_MUST_CHECK;
+/* Whether tg_model_open would find every weight of that architecture in the folder; nothing is
+ * loaded. */
+tg_status tg_model_check(const char *folder, const tg_arch *arch, tg_error *err) TG_MUST_CHECK;
 /* A fresh model: GPT-2's initialisation (normal 0.02, residual projections scaled by 1/sqrt(2
  * n_layers)). arch->value_head is replaced by the flag. */
 tg_status tg_model_create(tg_model **out, tg_backend *be, const tg_arch *arch, unsigned flags,
