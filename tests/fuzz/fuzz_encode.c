@@ -1,0 +1,53 @@
+/* Any bytes as text, for three kinds of tokenizers: encoding works, ids and offsets are in range, and decoding gives the
+ * text back where the tokenizer keeps it. */
+#include "common/base/check.h"
+#include "common/text/tokenizer.h"
+#include "common/text/utf8.h"
+#include "tests/support/tg_test.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Opened once and never closed: the fuzzer has no last call. */
+static const tg_tokenizer *tokenizer(int i) {
+    static tg_tokenizer *t[3];
+    static const char *const names[] = {"golden/tokenizer/gpt2-a", "golden/tokenizer/roberta",
+                                        "golden/tokenizer/split"};
+    tg_error err = {0};
+    if (!t[i]) TG_ASSERT(tg_tokenizer_open(&t[i], tg_test_path(names[i]), &err) == TG_OK);
+    return t[i];
+}
+
+static void check(int i, const char *text, size_t len, const tg_buf *clean) {
+    const tg_tokenizer *t = tokenizer(i);
+    tg_ids ids = {0}, plain = {0};
+    tg_spans spans = {0};
+    tg_buf back = {0};
+    tg_error err = {0};
+    size_t points = tg_utf8_count(clean->data, clean->len);
+    TG_ASSERT(tg_tokenizer_encode_spans(t, text, len, TG_ENCODE_SPECIAL, &ids, &spans, &err) ==
+              TG_OK);
+    TG_ASSERT(spans.n == ids.n);
+    for (size_t k = 0; k < ids.n; k++) {
+        TG_ASSERT(ids.data[k] >= 0 && ids.data[k] < tg_tokenizer_size(t));
+        TG_ASSERT(spans.data[k].start <= spans.data[k].end && spans.data[k].end <= points);
+    }
+    TG_ASSERT(tg_tokenizer_encode(t, text, len, 0, &plain, &err) == TG_OK);
+    TG_ASSERT(plain.n <= ids.n);
+    TG_ASSERT(tg_tokenizer_decode(t, plain.data, plain.n, 0, &back, &err) == TG_OK);
+    /* The first tokenizer neither normalises nor strips. */
+    if (i == 0)
+        TG_ASSERT(back.len == clean->len &&
+                  (!back.len || !memcmp(back.data, clean->data, back.len)));
+    tg_ids_fini(&ids);
+    tg_ids_fini(&plain);
+    tg_spans_fini(&spans);
+    tg_buf_fini(&back);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    tg_buf clean = {0};
+    tg_utf8_append_lossy(&clean, (const char *)data, size);
+    for (int i = 0; i < 3; i++) check(i, (const char *)data, size, &clean);
+    tg_buf_fini(&clean);
+    return 0;
+}
