@@ -194,7 +194,7 @@ static void shut(tg_server *s, const char *reason) {
     uv_close((uv_handle_t *)&s->lag_timer, NULL);
     uv_close((uv_handle_t *)&s->drain_timer, NULL);
     if (s->parent_watched) uv_close((uv_handle_t *)&s->parent, NULL);
-    uv_run(&s->loop, UV_RUN_DEFAULT);
+    while (uv_run(&s->loop, UV_RUN_DEFAULT)) continue; /* a uv_stop may be pending */
     uv_loop_close(&s->loop);
     if (s->net) tg_net_destroy(&s->net);
     tg_arena_fini(&s->scratch);

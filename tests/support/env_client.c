@@ -95,7 +95,7 @@ bool env_client_open(env_client *c, const char *address, bool listening) {
 void env_client_close(env_client *c) {
     tg_link_close(&c->link, "done");
     uv_close((uv_handle_t *)&c->timer, NULL);
-    uv_run(&c->loop, UV_RUN_DEFAULT);
+    while (uv_run(&c->loop, UV_RUN_DEFAULT)) continue; /* a uv_stop may be pending */
     uv_loop_close(&c->loop);
     tg_net_destroy(&c->net);
 }
