@@ -71,7 +71,10 @@ tg_status tg_choice_read(const tg_registry *r, const tg_node *section, const cha
     if (id) out->file = id->file, out->line = id->line;
     out->options = tg_arena_alloc(arena, e->options_size ? e->options_size : 1);
     if (!out->options) return tg_fail_nomem(err, e->options_size);
-    return tg_opts_read(e->options, out->options, s.args, args_path, arena, err);
+    /* Without args, a missing key is reported where the id stands. */
+    tg_node none = {.kind = TG_NODE_MAP, .file = out->file, .line = out->line};
+    const tg_node *args = tg_node_is_null(s.args) ? &none : s.args;
+    return tg_opts_read(e->options, out->options, args, args_path, arena, err);
 }
 
 tg_status tg_choice_require_built(const tg_choice *c, tg_error *err) {

@@ -3,6 +3,7 @@
 # A program that prints no such line, crashes or runs out of time counts as one failure; its output is shown.
 set -u
 limit=${TEXTGEN_TEST_TIMEOUT:-600}
+export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp ${TSAN_OPTIONS:-}"
 passed=0 failed=0 bad=()
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

@@ -1,161 +1,205 @@
-/* `alg` and `train_evaluation`: defaults, resolved form, and what wrong configs are told. */
-#include "learner/train/optimizer_id.h"
-#include "learner/train/settings.h"
+/* The environment's part of a config: every component and key that RL4LMs's task configs use is known,
+ * with its defaults; what is wrong is said with its place. */
+#include "env-server/env/settings.h"
 #include "tests/support/tg_test.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 
-#define PPO                                                                                        \
-    "alg:\n"                                                                                       \
-    "  id: ppo\n"                                                                                  \
-    "  args: {n_steps: 16, batch_size: 8}\n"                                                       \
-    "  kl_div: {coeff: 0.1, target_kl: 0.5}\n"                                                     \
-    "  policy:\n"                                                                                  \
-    "    id: causal_lm_actor_critic_policy\n"                                                      \
-    "    args:\n"                                                                                  \
-    "      model_name: some/model\n"                                                               \
-    "      generation_kwargs: {do_sample: true, max_new_tokens: 12}\n"                             \
-    "train_evaluation:\n"                                                                          \
-    "  eval_batch_size: 4\n"                                                                       \
-    "  n_iters: 3\n"                                                                               \
-    "  eval_every: 2\n"                                                                            \
-    "  metrics: [{id: meteor, args: {}}]\n"
-#define SFT                                                                                        \
-    "alg:\n"                                                                                       \
-    "  id: supervised\n"                                                                           \
-    "  model_type: causal\n"                                                                       \
-    "  model_config: {n_layer: 2, n_head: 2, n_embd: 8}\n"                                         \
-    "  generation_kwargs: {do_sample: true, max_new_tokens: 5, post_processing_fn: null}\n"        \
-    "  training_args: {num_train_epochs: 2, logging_steps: 7, output_dir: x, fp16: true}\n"        \
-    "train_evaluation: {eval_batch_size: 4, metrics: []}\n"
+static tg_error err;
 
-static tg_status read_text(tg_settings *s, tg_arena *a, const char *text, const char *override_,
-                           bool schema_only, tg_error *err) {
+static tg_status read_sections(const char *reward, const char *pool, const char *metrics,
+                               const char *env, tg_run_config *config, tg_env_settings *settings) {
+    char yaml[4096];
+    snprintf(
+        yaml, sizeof yaml,
+        "tokenizer:\n  model_name: t5-base\n  padding_side: left\n  truncation_side: left\n  "
+        "pad_token_as_eos_token: False\n"
+        "reward_fn: %s\ndatapool: %s\nenv: %s\nalg: {id: ppo}\ntrain_evaluation: {metrics: %s}\n",
+        reward, pool, env, metrics);
+    tg_arena arena = {0};
     tg_node *root;
-    tg_status st = tg_tree_parse(a, "c.yml", text, strlen(text), &root, err);
-    if (st == TG_OK && override_) st = tg_tree_override(a, root, override_, err);
-    return st == TG_OK ? tg_settings_read(s, root, schema_only, a, err) : st;
+    memset(config, 0, sizeof *config);
+    tg_status st = tg_tree_parse(&arena, "c.yml", yaml, strlen(yaml), &root, &err);
+    if (st == TG_OK) st = tg_run_config_init(config, &arena, root, &err);
+    return st == TG_OK ? tg_env_settings_read(settings, config, &err) : st;
 }
 
-TEST(defaults_are_those_of_rl4lms) {
-    tg_arena a = {0};
-    tg_settings s;
-    tg_error err;
-    REQUIRE_OK(read_text(&s, &a, PPO, NULL, false, &err));
-    CHECK(!s.supervised);
-    CHECK_STR(s.algo->name, "ppo");
-    CHECK_NEAR(s.kl.coeff, 0.1, 0);
-    CHECK_NEAR(s.kl.target_kl, 0.5, 0);
-    CHECK(!s.kl.norm_reward);
-    CHECK_NEAR(s.optim.weight_decay, 1e-6, 0);
-    CHECK_NEAR(s.optim.beta2, 0.999, 0);
-    CHECK_STR(s.optim.kind, "adamw");
-    CHECK_EQ(s.critic, TG_CRITIC_SEPARATE);
-    CHECK_EQ(s.eval.save_every, 20);
-    CHECK_EQ(s.eval_gen.max_new_tokens, 12); /* evaluation generates as rollouts do */
-    CHECK_EQ(s.rollout_gen.top_k, 50);
-    tg_arena_fini(&a);
+#define REWARD "{id: sentences_with_dates}"
+#define POOL "{id: dummy_pool, args: {prompt: x, n_samples: 50}}"
+#define ENV                                                                                        \
+    "{n_envs: 10, args: {max_prompt_length: 5, max_episode_length: 20, terminate_on_eos: True}}"
+
+/* One section at a time is put into an otherwise plain config. */
+static void check_known(const char *reward, const char *pool, const char *metrics, bool built) {
+    tg_run_config config;
+    tg_env_settings s;
+    tg_status st = read_sections(reward ? reward : REWARD, pool ? pool : POOL,
+                                 metrics ? metrics : "[]", ENV, &config, &s);
+    const char *what = reward ? reward : pool ? pool : metrics;
+    tg_check(st == TG_OK, __FILE__, __LINE__, "%s: %s", what, err.msg);
+    if (st != TG_OK) return;
+    st = tg_env_settings_require_built(&s, &err);
+    tg_check(st == (built ? TG_OK : TG_UNSUPPORTED), __FILE__, __LINE__, "%s: status %d", what,
+             (int)st);
+    tg_buf json = {0};
+    tg_env_settings_json(&s, &json);
+    tg_arena arena = {0};
+    tg_node *again;
+    CHECK_OK(tg_tree_parse(&arena, "resolved", json.data, json.len, &again, &err));
+    tg_arena_fini(&arena);
+    tg_buf_fini(&json);
+    tg_run_config_fini(&config);
 }
 
-static void check_fixed_point(const char *text) {
-    tg_arena a = {0};
-    tg_settings s;
-    tg_error err;
-    tg_buf once = {0}, twice = {0};
-    CHECK_OK(read_text(&s, &a, text, NULL, false, &err));
-    tg_settings_json(&s, &once);
-    REQUIRE(once.data != NULL);
-    CHECK_OK(read_text(&s, &a, once.data, NULL, false, &err));
-    tg_settings_json(&s, &twice);
-    CHECK_STR(once.data, twice.data);
-    CHECK(strstr(once.data, "metrics") == NULL);
-    tg_buf_fini(&once);
-    tg_buf_fini(&twice);
-    tg_arena_fini(&a);
+#define PY_ROUGE                                                                                   \
+    "{max_n: 4, limit_length: True, length_limit: 100, length_limit_type: words, apply_avg: "      \
+    "True, apply_best: %s, "                                                                       \
+    "alpha: 0.5, weight_factor: 1.2, stemming: True}"
+
+TEST(rewards_of_rl4lms) {
+    char text[512];
+    check_known("{id: increasing_numbers, args: {min_tokens: 20}}", NULL, NULL, true);
+    check_known("{id: sentences_with_dates, args: {}}", NULL, NULL, true);
+    static const char *const planned[] = {
+        "{id: learned_reward, args: {model_name: lvwerra/distilbert-imdb, label_ix: 1, "
+        "include_prompt_for_eval: True}}",
+        "{id: meteor, args: {shaping_fn: common_gen_repeat_penalty}}",
+        "{id: rouge, args: {rouge_type: \"rouge1\", use_single_ref: False}}",
+        "{id: rouge_combined}",
+        "{id: bert_score}",
+        "{id: bleu, args: {}}",
+        "{id: bleurt, args: {checkpoint: x}}",
+        "{id: sacre_bleu, args: {tokenize: intl}}",
+        "{id: ter, args: {}}",
+        "{id: chrf}",
+        "{id: parent}",
+        "{id: spider, args: {spice_coeff: 0.5, cider_coeff: 0.5}}",
+        "{id: intent_accuracy, args: {shape: True, intent_coeff: 0.25, auto_coeff: 0.75}}",
+        "{id: common_gen_preference_model, args: {model_type: 11b, device: cpu, batch_size: 5}}",
+        "{id: common_gen_repeat_penalty}",
+        "{id: common_gen_repeat_penalty_batched}",
+    };
+    for (size_t i = 0; i < sizeof planned / sizeof *planned; i++)
+        check_known(planned[i], NULL, NULL, false);
+    snprintf(text, sizeof text, "{id: rouge_l_max, args: " PY_ROUGE "}", "True");
+    check_known(text, NULL, NULL, false);
 }
 
-TEST(the_resolved_form_reads_back_to_itself) {
-    check_fixed_point(PPO);
-    check_fixed_point(SFT);
+TEST(pools_of_rl4lms) {
+    check_known(NULL, POOL, NULL, true);
+    static const char *const planned[] = {
+        "{id: imdb, args: {seed: 42}}",
+        "{id: imdb, args: {}}",
+        "{id: imdb_seq2seq, args: {positive_ratio: 1.0}}",
+        "{id: commongen, args: {concept_separator_token: \" \", concept_end_token: \".\", prefix: "
+        "\"generate a sentence with: \"}}",
+        "{id: totto, args: {representation: \"subtable\"}}",
+        "{id: cnn_daily_mail, args: {prompt_prefix: \"Summarize: \", prompt_suffix: \"\", "
+        "truncate_article: 10, max_size: 5}}",
+        "{id: narrative_qa, args: {}}",
+        "{id: wmt16, args: {wmt_id: wmt16, source_language: en, target_language: de}}",
+        "{id: wmt14_processed_en_de}",
+        "{id: wmt16newsonly, args: {prompt_prefix: \"t: \"}}",
+        "{id: iwslt2017en_de, args: {prompt_prefix: \"translate English to German: \"}}",
+        "{id: crd3, args: {max_context_size: 5}}",
+        "{id: daily_dialog, args: {context_size: 5}}",
+    };
+    for (size_t i = 0; i < sizeof planned / sizeof *planned; i++)
+        check_known(NULL, planned[i], NULL, false);
 }
 
-TEST(supervised_reads_training_arguments) {
-    tg_arena a = {0};
-    tg_settings s;
-    tg_error err;
-    REQUIRE_OK(read_text(&s, &a, SFT, NULL, false, &err));
-    CHECK(s.supervised);
-    CHECK_NEAR(s.sup.args.num_train_epochs, 2, 0);
-    CHECK_NEAR(s.sup.args.learning_rate, 5e-5, 0);
-    CHECK_NEAR(s.sup.args.max_grad_norm, 1, 0);
-    CHECK_STR(s.sup.args.lr_scheduler_type, "linear");
-    CHECK_EQ(s.sup.args.logging_steps, 7);
-    CHECK_EQ(s.sup.fresh.n_inner, 32);
-    CHECK(s.sup.model_name == NULL);
-    tg_arena_fini(&a);
+TEST(metrics_of_rl4lms) {
+    char text[512];
+    check_known(NULL, NULL,
+                "[{id: increasing_numbers, args: {min_tokens: 20}}, {id: dates, args: {}}]", true);
+    static const char *const planned[] = {
+        "[{id: learned_reward, args: {model_name: m, label_ix: 1, batch_size: 100}}]",
+        "[{id: meteor, args: {}}]",
+        "[{id: rouge, args: {use_single_ref: False}}]",
+        "[{id: rouge}]",
+        "[{id: bert_score, args: {language: de}}]",
+        "[{id: bleu, args: {}}]",
+        "[{id: bleurt, args: {config_name: bleurt-large-512}}]",
+        "[{id: sacre_bleu, args: {tokenize: \"intl\"}}]",
+        "[{id: ter, args: {}}]",
+        "[{id: chrf, args: {}}]",
+        "[{id: cider}]",
+        "[{id: spice}]",
+        "[{id: diversity, args: {window_size: 5}}]",
+        "[{id: summaCZS, args: {granularity: sentence, use_ent: True, use_con: False}}]",
+        "[{id: summaCConv, args: {granularity: sentence}}]",
+        "[{id: causal_perplexity, args: {tokenizer_id: gpt2, stride: 512, model_type: causal, "
+        "use_text_from_meta_data: True}}]",
+        "[{id: parent_totto, args: {}}]",
+        "[{id: bleu_totto, args: {}}]",
+        "[{id: intent_accuracy}]",
+    };
+    for (size_t i = 0; i < sizeof planned / sizeof *planned; i++)
+        check_known(NULL, NULL, planned[i], false);
+    snprintf(text, sizeof text, "[{id: rouge_l_max, args: " PY_ROUGE "}]",
+             "\"True,\""); /* as two shipped configs have it */
+    check_known(NULL, NULL, text, false);
 }
 
-static const struct {
-    const char *text, *override_, *expected;
-    tg_status status;
-} bad[] = {
-    {PPO, "alg.id=pp0", "ppo", TG_CONFIG},
-    {PPO, "alg.policy.id=causal_lm_actor_critic_polcy", "causal_lm_actor_critic_policy", TG_CONFIG},
-    {PPO, "alg.policy.args.model_nme=x", "model_name", TG_CONFIG},
-    {PPO, "alg.policy.args.critic=both", "separate", TG_CONFIG},
-    {PPO, "alg.args.n_stepz=3", "n_steps", TG_CONFIG},
-    {PPO, "alg.args.gamma=1.5", "gamma", TG_CONFIG},
-    {PPO, "alg.kl_div.coef=3", "coeff", TG_CONFIG},
-    {PPO, "alg.kl_div=null", "kl_div", TG_CONFIG},
-    {PPO, "alg.policy=null", "policy", TG_CONFIG},
-    {PPO, "alg.policy.args.optimizer_class=AdamX", "AdamW", TG_CONFIG},
-    {PPO, "alg.policy.args.optimizer_kwargs={betas: [0.9]}", "betas", TG_CONFIG},
-    {PPO, "alg.policy.args.optimizer_kwargs={betas: [0.9, 1.0]}", "betas", TG_CONFIG},
-    {PPO, "alg.policy.args.optimizer_kwargs={amsgrad: true}", "amsgrad", TG_UNSUPPORTED},
-    {PPO, "alg.policy.args.optimizer_class=SGD", "SGD", TG_UNSUPPORTED},
-    {PPO, "alg.id=nlpo", "nlpo", TG_UNSUPPORTED},
-    {PPO, "alg.policy.id=seq2seq_lm_actor_critic_policy", "seq2seq", TG_UNSUPPORTED},
-    {PPO, "alg.policy.args.generation_kwargs.num_beams=4", "num_beams", TG_UNSUPPORTED},
-    {PPO, "train_evaluation.n_iters=0", "n_iters", TG_CONFIG},
-    {PPO, "train_evaluation.eval_evry=1", "eval_every", TG_CONFIG},
-    {PPO, "train_evaluation=null", "train_evaluation", TG_CONFIG},
-    {SFT, "alg.model_config=null", "model_name", TG_CONFIG},
-    {SFT, "alg.model_name=x", "model_config", TG_CONFIG},
-    {SFT, "alg.model_config.n_head=3", "n_embd", TG_CONFIG},
-    {SFT, "alg.model_type=seq2seq", "seq2seq", TG_UNSUPPORTED},
-    {SFT, "alg.training_args.lr_scheduler_type=square", "cosine", TG_CONFIG},
-    {SFT, "alg.training_args.learning_rat=1", "learning_rate", TG_CONFIG},
-};
+TEST(defaults) {
+    tg_run_config config;
+    tg_env_settings s;
+    REQUIRE_OK(read_sections(REWARD, POOL, "[]", "{}", &config, &s));
+    CHECK_EQ(s.n_envs, 1);
+    CHECK_EQ(s.mdp.max_episode_length, 512);
+    CHECK(s.mdp.max_prompt_length == INT64_MIN && s.mdp.context_start_token == INT64_MIN);
+    CHECK(!s.mdp.terminate_on_eos && s.mdp.priority_scale == 0);
+    CHECK_STR(s.mdp.prompt_truncation_side, "left");
+    CHECK_EQ(s.n_metrics, 0);
+    tg_run_config_fini(&config);
+}
 
-TEST(wrong_configs_are_told_what_to_write) {
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        tg_arena a = {0};
-        tg_settings s;
-        tg_error err = {0};
-        tg_status st = read_text(&s, &a, bad[i].text, bad[i].override_, false, &err);
-        tg_check(st == bad[i].status && strstr(err.msg, bad[i].expected), __FILE__, __LINE__,
-                 "%s: status %s, message: %s", bad[i].override_, tg_status_name(st), err.msg);
-        CHECK(strchr(err.msg, '\n') == NULL);
-        tg_arena_fini(&a);
+TEST(the_digest_is_of_what_decides_an_episode) {
+    tg_run_config config;
+    tg_env_settings s;
+    uint64_t digests[4];
+    const char *envs[] = {"{n_envs: 1, args: {max_episode_length: 5}}",
+                          "{n_envs: 9, args: {max_episode_length: 5}}",
+                          "{n_envs: 1, args: {max_episode_length: 6}}"};
+    for (int i = 0; i < 4; i++) {
+        REQUIRE_OK(read_sections(REWARD, i == 3 ? "{id: dummy_pool, args: {prompt: y}}" : POOL,
+                                 "[]", envs[i % 3], &config, &s));
+        digests[i] = tg_env_settings_digest(&s);
+        tg_run_config_fini(&config);
     }
+    CHECK(digests[0] == digests[1]);
+    CHECK(digests[0] != digests[2] && digests[0] != digests[3]);
 }
 
-TEST(schema_only_accepts_what_is_not_built_and_names_it) {
-    const char *known[] = {"alg.id=nlpo", "alg.policy.id=maskable_seq2seq_lm_actor_critic_policy",
-                           "alg.policy.args.generation_kwargs.num_beams=4"};
-    for (size_t i = 0; i < 3; i++) {
-        tg_arena a = {0};
-        tg_settings s;
-        tg_error err;
-        CHECK_OK(read_text(&s, &a, PPO, known[i], true, &err));
-        CHECK(s.missing[0] != 0);
-        tg_arena_fini(&a);
-    }
+static void check_wrong(const char *reward, const char *pool, const char *metrics, const char *env,
+                        const char *says) {
+    tg_run_config config;
+    tg_env_settings s;
+    tg_status st = read_sections(reward ? reward : REWARD, pool ? pool : POOL,
+                                 metrics ? metrics : "[]", env ? env : ENV, &config, &s);
+    tg_check(st == TG_CONFIG, __FILE__, __LINE__, "%s: status %d", says, (int)st);
+    tg_check(strstr(err.msg, says) && strstr(err.msg, "c.yml"), __FILE__, __LINE__,
+             "\"%s\" does not say \"%s\"", err.msg, says);
+    tg_run_config_fini(&config);
 }
 
-TEST(optimizers_are_found_by_their_torch_names) {
-    CHECK(tg_optimizer_id_find("AdamW") && tg_optimizer_id_find("torch.optim.adamw"));
-    CHECK(tg_optimizer_id_find("adagrad") == NULL);
+TEST(what_is_wrong_is_said_with_its_place) {
+    check_wrong("{id: roug}", NULL, NULL, NULL, "did you mean 'rouge'");
+    check_wrong("{id: rouge, args: {rouge_typ: rouge1}}", NULL, NULL, NULL,
+                "reward_fn.args.rouge_typ");
+    check_wrong("{id: rouge, args: {rouge_type: rouge9}}", NULL, NULL, NULL,
+                "rouge1, rouge2, rougeL, rougeLsum");
+    check_wrong("{args: {}}", NULL, NULL, NULL, "reward_fn.id");
+    check_wrong("{id: increasing_numbers}", NULL, NULL, NULL, "min_tokens");
+    check_wrong("{id: increasing_numbers, args: [20]}", NULL, NULL, NULL, "reward_fn.args");
+    check_wrong("[x]", NULL, NULL, NULL, "reward_fn");
+    check_wrong(NULL, "{id: xyzzyplugh}", NULL, NULL, "textgen list datapool");
+    check_wrong(NULL, NULL, "[{id: dates}, {id: date}]", NULL, "train_evaluation.metrics.1.id");
+    check_wrong(NULL, NULL, "[dates]", NULL, "train_evaluation.metrics.0");
+    check_wrong(NULL, NULL, NULL, "{n_envs: 0}", "env.n_envs");
+    check_wrong(NULL, NULL, NULL, "{n_env: 2}", "n_envs");
+    check_wrong(NULL, NULL, NULL, "{args: {terminate_on_eos: maybe}}", "env.args.terminate_on_eos");
+    check_wrong(NULL, NULL, NULL, "{args: {priority_scale: -1}}", "env.args.priority_scale");
 }
 
 TEST_MAIN
