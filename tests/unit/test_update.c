@@ -339,6 +339,61 @@ TEST(target_kl_stops_before_the_step) {
     CHECK(!b.stats.stopped && b.stats.minibatches > 20);
     tg_free(a.weights);
     tg_free(b.weights);
+    /* The limit is 1.5 times the target. The first minibatch has none, so twice the mean is the KL of the second. */
+    double second = 2 * stat(&a.stats, "ppo/approx_kl");
+    for (int above = 0; above < 2; above++) {
+        o.target_kl = second / 1.5 * (above ? 1.001 : 0.999);
+        result c = update_once("ref", TG_CRITIC_SEPARATE, &o, wide, &(tg_order){.seed = 1});
+        CHECK_EQ(c.stats.minibatches > 1, above);
+        tg_free(c.weights);
+    }
+}
+
+/* ---- out of memory ---- */
+
+TEST(running_out_of_memory_is_reported_and_leaves_nothing_behind) {
+    tg_backend *be;
+    REQUIRE_OK(tg_backend_open(&be, "ref", 1, &err));
+    tg_actor_critic_opts opts = {.critic = TG_CRITIC_SEPARATE,
+                                 .reference = true,
+                                 .optim = {"adamw", 0.9, 0.999, 1e-8, 0},
+                                 .train_caps = wide};
+    bool done = false;
+    for (int k = 0; !done && k < 200;
+         k++) { /* the k-th allocation of create fails, then of score, then of update */
+        tg_model *m[3] = {NULL, NULL, NULL};
+        REQUIRE_OK(tg_model_create(&m[0], be, &small, TG_MODEL_TRAINABLE, 1, &err));
+        REQUIRE_OK(tg_model_clone(&m[1], m[0], TG_MODEL_TRAINABLE | TG_MODEL_VALUE_HEAD, 2, &err));
+        REQUIRE_OK(tg_model_clone(&m[2], m[0], 0, 3, &err));
+        tg_actor_critic *ac;
+        tg_alloc_fail_after(k);
+        tg_status st = tg_actor_critic_create(&ac, &opts, m[0], m[1], m[2], &err);
+        tg_alloc_fail_after(-1);
+        CHECK((st == TG_OK) == (ac != NULL) && (st == TG_OK || st == TG_NOMEM));
+        done = st == TG_OK;
+        tg_actor_critic_destroy(&ac);
+    }
+    CHECK(done);
+    tg_actor_critic *ac = networks(be, TG_CRITIC_SEPARATE, wide);
+    tg_rollout *r = random_rollout(ac, 5);
+    tg_ppo_opts o;
+    ppo_defaults(&o);
+    o.n_epochs = 1;
+    done = false;
+    for (int k = 0; !done && k < 200; k++) {
+        tg_update_stats s;
+        tg_alloc_fail_after(k);
+        tg_status st = tg_actor_critic_score(ac, r, &err);
+        if (st == TG_OK) st = tg_algo_ppo.update(ac, &o, r, &(tg_order){.seed = 1}, NULL, &s, &err);
+        tg_alloc_fail_after(-1);
+        CHECK(st == TG_OK || st == TG_NOMEM);
+        CHECK_EQ(tg_optim_grad_norm(ac->optim) == 0, 1);
+        done = st == TG_OK;
+    }
+    CHECK(done);
+    tg_rollout_destroy(&r);
+    tg_actor_critic_destroy(&ac);
+    tg_backend_close(&be);
 }
 
 /* ---- optimizer ---- */
