@@ -29,7 +29,7 @@ static tg_status open_tokenizer(const tg_run_config *c, tg_tokenizer **out, tg_e
     return st;
 }
 
-static tg_status plan_memory(const tg_run_config *c, const tg_settings *s, tg_buf *out,
+static tg_status plan_memory(const tg_run_config *c, const tg_train_settings *s, tg_buf *out,
                              tg_error *err) {
     tg_tokenizer *tokenizer = NULL;
     tg_arch arch;
@@ -56,15 +56,15 @@ static tg_status check(const char *config, const tg_args *args, bool schema_only
     tg_run_config c;
     tg_status st = tg_run_config_load(&c, config, args->overrides, args->n_overrides, err);
     if (st != TG_OK) return st;
-    tg_settings s;
+    tg_train_settings s;
     tg_buf json = {0}, notes = {0};
-    st = tg_settings_read(&s, c.root, schema_only, &c.arena, err);
+    st = tg_train_settings_read(&s, c.root, schema_only, &c.arena, err);
     if (st == TG_OK && !schema_only) st = plan_memory(&c, &s, &notes, err);
     if (st == TG_OK && s.missing[0])
         tg_buf_printf(&notes, "note: %s: known, but not built into this version\n", s.missing);
     if (notes.data) fputs(notes.data, stderr);
     if (st == TG_OK) {
-        tg_settings_json(&s, &json);
+        tg_train_settings_json(&s, &json);
         if (json.failed)
             st = tg_fail_nomem(err, json.len);
         else

@@ -24,8 +24,8 @@ static tg_status train(tg_run_opts *opts, const char *config, const tg_args *arg
     tg_run_config c;
     tg_status st = tg_run_config_load(&c, config, args->overrides, args->n_overrides, err);
     if (st != TG_OK) return st;
-    tg_settings s;
-    st = tg_settings_read(&s, c.root, false, &c.arena, err);
+    tg_train_settings s;
+    st = tg_train_settings_read(&s, c.root, false, &c.arena, err);
     if (st == TG_OK) {
         opts->config = &c;
         opts->settings = &s;

@@ -54,7 +54,7 @@ static tg_status add_all(evaluation *e, double epoch, tg_error *err) {
             return tg_fail(
                 err, TG_DATA,
                 "sample %s of %s has an empty prompt: a causal model needs at least one token",
-                e->samples.all[i]->id, tg_split_name(e->split));
+                e->samples.all[i]->id, tg_split_text(e->split));
         tg_status st = tg_generator_add(e->generator, i, prompt, n, e->run->seed, TG_RNG_EVAL,
                                         stream_number(epoch, e->split, i), err);
         if (st != TG_OK) return st;
@@ -110,7 +110,7 @@ static tg_status report(evaluation *e, const tg_metric_reply *reply, double epoc
                                        v->n_samples == n ? v->samples : NULL};
     }
     if (st == TG_OK) {
-        tg_track_evaluation r = {epoch,   tg_split_name(e->split), predictions, n,
+        tg_track_evaluation r = {epoch,   tg_split_text(e->split), predictions, n,
                                  metrics, reply->n_values,         heading};
         log_evaluation(&r);
         st = tg_track_send(e->run->track,
@@ -128,7 +128,7 @@ tg_status tg_evaluate(tg_run *run, tg_model *m, tg_split split, double epoch, co
     tg_status st = tg_split_samples_load(&e.samples, run->pool, split, err);
     if (st != TG_OK) return st;
     if (e.samples.n == 0) { /* a pool without this split */
-        tg_log_info("evaluate", "%s has no samples", tg_split_name(split));
+        tg_log_info("evaluate", "%s has no samples", tg_split_text(split));
         tg_split_samples_fini(&e.samples);
         return TG_OK;
     }

@@ -38,7 +38,7 @@ static uint64_t memory_available(void) {
     return bytes;
 }
 
-int tg_eval_slots(const tg_settings *s, const tg_arch *arch, int max_len) {
+int tg_eval_slots(const tg_train_settings *s, const tg_arch *arch, int max_len) {
     int n = (int)TG_MIN(s->eval.eval_batch_size, 1024);
     while (n > 1 && tg_decoder_bytes(arch, n, max_len) > EVAL_CACHE_BYTES) n = (n + 1) / 2;
     return n;
@@ -52,8 +52,8 @@ static uint64_t moments(const tg_arch *arch) {
     return 2 * (uint64_t)tg_model_bytes(arch, 0);
 }
 
-static void plan_on_policy(tg_memory_plan *p, const tg_settings *s, const tg_arch *arch, int n_envs,
-                           int max_len) {
+static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
+                           int n_envs, int max_len) {
     bool separate = s->critic == TG_CRITIC_SEPARATE;
     tg_arch with_head = *arch;
     with_head.value_head = true;
@@ -96,7 +96,7 @@ static void plan_supervised(tg_memory_plan *p, const tg_arch *arch) {
         tg_pass_bytes(arch, (tg_pass_caps){tokens, tokens, tokens}, true));
 }
 
-tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_settings *s, const tg_arch *arch,
+tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
                               int n_envs, int max_prompt, int max_new, tg_error *err) {
     memset(p, 0, sizeof *p);
     int max_len = max_prompt + max_new;

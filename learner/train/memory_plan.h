@@ -27,7 +27,7 @@ typedef struct tg_memory_plan {
 } tg_memory_plan;
 
 /* A whole config's plan: on-policy or supervised. arch: of the model that is trained. */
-tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_settings *s, const tg_arch *arch,
+tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
                               int n_envs, int max_prompt, int max_new, tg_error *err) TG_MUST_CHECK;
 void tg_memory_plan_print(const tg_memory_plan *p, tg_buf *out);
 /* limit 0: what is available. */
@@ -35,7 +35,7 @@ tg_status tg_memory_plan_check(const tg_memory_plan *p, uint64_t limit,
                                tg_error *err) TG_MUST_CHECK;
 
 /* Places in the evaluation's generator: eval_batch_size, but no more than a cache of 512 MB (results do not depend on it). */
-int tg_eval_slots(const tg_settings *s, const tg_arch *arch, int max_len);
+int tg_eval_slots(const tg_train_settings *s, const tg_arch *arch, int max_len);
 /* Tokens of a supervised pass: batches are cut to this. */
 int tg_supervised_tokens(const tg_arch *arch);
 

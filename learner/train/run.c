@@ -35,7 +35,7 @@ static void fresh_arch(const tg_model_config *m, const tg_tokenizer *tokenizer, 
     if (m->vocab_size == INT64_MIN) arch->vocab_size = tg_tokenizer_size(tokenizer);
 }
 
-tg_status tg_run_arch(const tg_settings *s, const tg_tokenizer *tokenizer, tg_arch *arch,
+tg_status tg_run_arch(const tg_train_settings *s, const tg_tokenizer *tokenizer, tg_arch *arch,
                       char **folder, tg_error *err) {
     const char *name = s->supervised ? s->sup.model_name : s->policy_args.model_name;
     *folder = NULL;
@@ -141,7 +141,7 @@ static tg_status settle_lengths(tg_run *run, tg_error *err) {
 /* Identity of a run: what may not change when it is resumed. */
 static uint64_t run_digest(const tg_run *run) {
     tg_buf b = {0};
-    tg_settings_alg_json(run->settings, &b);
+    tg_train_settings_alg_json(run->settings, &b);
     tg_buf_printf(&b, "|%" PRIu64 "|%d|%d|%016" PRIx64 "|%016" PRIx64, run->seed, run->compat,
                   run->n_envs, run->spec->config_digest, run->spec->tokenizer_digest);
     uint64_t digest = b.failed ? 0 : tg_hash64(b.data, b.len);
@@ -159,7 +159,7 @@ static tg_status write_config(const tg_run *run, tg_error *err) {
         tg_arena arena = {0};
         tg_buf mine = {0}, all = {0};
         tg_node *part = NULL;
-        tg_settings_json(run->settings, &mine);
+        tg_train_settings_json(run->settings, &mine);
         st = mine.failed ? tg_fail_nomem(err, 0)
                          : tg_tree_parse(&arena, "alg", mine.data, mine.len, &part, err);
         const tg_node *parts[] = {part};
@@ -184,11 +184,10 @@ static tg_status open_folder(tg_run *run, tg_error *err) {
 }
 
 static tg_status open_track(tg_run *run, tg_error *err) {
-    const tg_settings *s = run->settings;
+    const tg_train_settings *s = run->settings;
     const char *model = s->supervised ? s->sup.model_name : s->policy_args.model_name;
     snprintf(run->title, sizeof run->title, "%s on %s",
              s->supervised ? "supervised" : s->algo->name, model ? model : "a fresh model");
-    bool quiet = getenv("TEXTGEN_QUIET") != NULL;
     tg_track_run t = {.run_dir = run->run_dir,
                       .title = run->title,
                       .unit = s->supervised ? "step" : "iteration",
@@ -197,9 +196,7 @@ static tg_status open_track(tg_run *run, tg_error *err) {
                       .curve_x = s->supervised ? "supervised/step" : NULL,
                       .n_samples_shown = s->eval.n_samples_shown,
                       .terminal = isatty(STDERR_FILENO) == 1,
-                      .quiet = quiet};
-    /* The line that moves and log lines would overwrite each other. */
-    if (!quiet) tg_log_set_stderr(TG_LOG_WARN);
+                      .quiet = getenv("TEXTGEN_QUIET") != NULL};
     return tg_track_open(&run->track, &t, err);
 }
 
@@ -223,6 +220,7 @@ tg_status tg_run_open(tg_run *run, const tg_run_opts *opts, tg_error *err) {
                     .seed = (uint64_t)opts->config->seed,
                     .compat = opts->config->compat != NULL,
                     .n_envs = 1};
+    tg_log_set_stderr(TG_LOG_WARN); /* the progress line is for people; log.txt has the rest */
     int64_t n_envs = 1;
     const tg_node *node = tg_node_get(opts->config->env, "n_envs");
     if (node && tg_node_int(node, &n_envs)) run->n_envs = (int)TG_MAX(1, TG_MIN(n_envs, 1 << 20));

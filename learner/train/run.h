@@ -17,7 +17,7 @@
 
 typedef struct tg_run_opts {
     const tg_run_config *config;
-    const tg_settings *settings;
+    const tg_train_settings *settings;
     const char *run_dir;
     const char *bind, *connect; /* override the config's; NULL: as it says */
     bool resume, overwrite;
@@ -26,7 +26,7 @@ typedef struct tg_run_opts {
 
 typedef struct tg_run {
     tg_run_opts opts;
-    const tg_settings *settings;
+    const tg_train_settings *settings;
     const char *run_dir;
     uint64_t seed, digest;
     bool compat; /* reproduce RL4LMs's quirks */
@@ -55,7 +55,7 @@ tg_status tg_run_save_model(const tg_run *run, const tg_model *m, tg_error *err)
 
 /* Architecture of the model that a config trains: of its folder, or of alg.model_config. `folder` is owned, NULL for a fresh model;
  * the tokenizer gives a fresh model's vocabulary. */
-tg_status tg_run_arch(const tg_settings *s, const tg_tokenizer *tokenizer, tg_arch *arch,
+tg_status tg_run_arch(const tg_train_settings *s, const tg_tokenizer *tokenizer, tg_arch *arch,
                       char **folder, tg_error *err) TG_MUST_CHECK;
 
 /* A folder that already holds a run: TG_CONFIG, unless it is to be resumed or overwritten (then its artifacts are removed). */

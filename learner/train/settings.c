@@ -1,5 +1,5 @@
-/* `alg` and `train_evaluation` of an on-policy run. Invariant: after tg_settings_read every nested
- * section in the struct is its resolved form, so that tg_settings_json writes a config that reads
+/* `alg` and `train_evaluation` of an on-policy run. Invariant: after tg_train_settings_read every nested
+ * section in the struct is its resolved form, so that tg_train_settings_json writes a config that reads
  * back to the same settings. */
 #include "learner/train/settings.h"
 
@@ -66,7 +66,7 @@ tg_status tgi_resolved_node(const tg_opt *table, const void *opts, const char *p
     return st;
 }
 
-tg_status tgi_not_built(tg_settings *s, bool schema_only, const tg_node *at, const char *path,
+tg_status tgi_not_built(tg_train_settings *s, bool schema_only, const tg_node *at, const char *path,
                         tg_error *err, const char *fmt, ...) {
     char what[sizeof s->missing];
     va_list args;
@@ -83,7 +83,7 @@ tg_status tgi_not_built(tg_settings *s, bool schema_only, const tg_node *at, con
 }
 
 /* Reads generation_kwargs and puts the resolved form in *node. */
-tg_status tgi_generation_read(tg_settings *s, tg_gen_settings *gen, const tg_node **node,
+tg_status tgi_generation_read(tg_train_settings *s, tg_gen_settings *gen, const tg_node **node,
                               const char *path, bool schema_only, tg_arena *arena, tg_error *err) {
     tg_status st = tg_gen_settings_read(gen, *node, path, arena, err);
     if (st != TG_OK) return st;
@@ -99,7 +99,7 @@ tg_status tgi_generation_read(tg_settings *s, tg_gen_settings *gen, const tg_nod
     return tgi_resolved_node(tg_gen_options, gen, path, arena, node, err);
 }
 
-static tg_status read_optimizer(tg_settings *s, const tg_node *policy_args, bool schema_only,
+static tg_status read_optimizer(tg_train_settings *s, const tg_node *policy_args, bool schema_only,
                                 tg_arena *arena, tg_error *err) {
     const char *path = "alg.policy.args.optimizer_kwargs";
     const char *class_name =
@@ -143,7 +143,7 @@ static tg_status read_optimizer(tg_settings *s, const tg_node *policy_args, bool
                              err);
 }
 
-static tg_status read_policy(tg_settings *s, const tg_node *node, const tg_node *alg,
+static tg_status read_policy(tg_train_settings *s, const tg_node *node, const tg_node *alg,
                              bool schema_only, tg_arena *arena, tg_error *err) {
     if (tg_node_is_null(node))
         return tg_node_fail(alg, "alg.policy", err, "missing: which networks to train (id, args)");
@@ -166,7 +166,7 @@ static tg_status read_policy(tg_settings *s, const tg_node *node, const tg_node 
     return st;
 }
 
-static tg_status find_algorithm(tg_settings *s, const tg_node *id, bool schema_only,
+static tg_status find_algorithm(tg_train_settings *s, const tg_node *id, bool schema_only,
                                 tg_error *err) {
     tg_error why;
     tg_status st = tg_algo_find(id->text, &s->algo, &why);
@@ -175,7 +175,7 @@ static tg_status find_algorithm(tg_settings *s, const tg_node *id, bool schema_o
     return st == TG_OK ? TG_OK : tg_node_fail(id, "alg.id", err, "%s", why.msg);
 }
 
-static tg_status read_on_policy(tg_settings *s, const tg_node *alg, bool schema_only,
+static tg_status read_on_policy(tg_train_settings *s, const tg_node *alg, bool schema_only,
                                 tg_arena *arena, tg_error *err) {
     alg_section section;
     tg_status st = tg_opts_read(alg_options, &section, alg, "alg", arena, err);
@@ -210,12 +210,12 @@ static tg_status without_metrics(const tg_node *section, tg_arena *arena, const 
     return TG_OK;
 }
 
-static const tg_opt *eval_table(const tg_settings *s) {
+static const tg_opt *eval_table(const tg_train_settings *s) {
     return s->supervised ? supervised_eval_options : eval_options;
 }
 
-tg_status tg_settings_read(tg_settings *s, const tg_node *root, bool schema_only, tg_arena *arena,
-                           tg_error *err) {
+tg_status tg_train_settings_read(tg_train_settings *s, const tg_node *root, bool schema_only,
+                                 tg_arena *arena, tg_error *err) {
     memset(s, 0, sizeof *s);
     const tg_node *alg = tg_node_get(root, "alg");
     const tg_node *id = tg_node_get(alg, "id");
@@ -243,7 +243,7 @@ tg_status tg_settings_read(tg_settings *s, const tg_node *root, bool schema_only
                                "train_evaluation.generation_kwargs", schema_only, arena, err);
 }
 
-void tg_settings_alg_json(const tg_settings *s, tg_buf *out) {
+void tg_train_settings_alg_json(const tg_train_settings *s, tg_buf *out) {
     if (s->supervised) {
         tgi_supervised_json(&s->sup, out);
         return;
@@ -261,9 +261,9 @@ void tg_settings_alg_json(const tg_settings *s, tg_buf *out) {
     tg_buf_puts(out, "}}");
 }
 
-void tg_settings_json(const tg_settings *s, tg_buf *out) {
+void tg_train_settings_json(const tg_train_settings *s, tg_buf *out) {
     tg_buf_puts(out, "{\"alg\": ");
-    tg_settings_alg_json(s, out);
+    tg_train_settings_alg_json(s, out);
     tg_buf_puts(out, ", \"train_evaluation\": ");
     tg_opts_json(eval_table(s), &s->eval, out);
     tg_buf_puts(out, "}");

@@ -1,8 +1,8 @@
 /* What the learner reads from a config: `alg` and `train_evaluation`, every default made explicit.
  *
- *     tg_settings s;
- *     tg_settings_read(&s, root, false, &arena, err);     // true: only the schema is checked
- *     tg_settings_json(&s, &buf);                         // {"alg": …, "train_evaluation": …}
+ *     tg_train_settings s;
+ *     tg_train_settings_read(&s, root, false, &arena, err);     // true: only the schema is checked
+ *     tg_train_settings_json(&s, &buf);                         // {"alg": …, "train_evaluation": …}
  *
  * All strings and nodes live in the arena. What is known but not built is TG_UNSUPPORTED by name,
  * except when only the schema is checked: then it is noted in `missing`. */
@@ -64,7 +64,7 @@ typedef struct tg_train_evaluation {
     int64_t n_samples_shown;
 } tg_train_evaluation;
 
-typedef struct tg_settings {
+typedef struct tg_train_settings {
     bool supervised;
     tg_train_evaluation eval;
     tg_gen_settings rollout_gen; /* eos and pad are set by the run */
@@ -81,29 +81,30 @@ typedef struct tg_settings {
     tg_supervised sup;
     /* schema only: the first thing this version does not build, "" if none */
     char missing[200];
-} tg_settings;
+} tg_train_settings;
 
 extern const tg_opt tg_kl_options[];         /* of a tg_kl_settings */
 extern const tg_opt tg_supervised_options[]; /* of a tg_supervised */
 
-tg_status tg_settings_read(tg_settings *s, const tg_node *root, bool schema_only, tg_arena *arena,
-                           tg_error *err) TG_MUST_CHECK;
-void tg_settings_json(const tg_settings *s, tg_buf *out);
-void tg_settings_alg_json(const tg_settings *s, tg_buf *out); /* what stands under "alg" */
+tg_status tg_train_settings_read(tg_train_settings *s, const tg_node *root, bool schema_only,
+                                 tg_arena *arena, tg_error *err) TG_MUST_CHECK;
+void tg_train_settings_json(const tg_train_settings *s, tg_buf *out);
+void tg_train_settings_alg_json(const tg_train_settings *s,
+                                tg_buf *out); /* what stands under "alg" */
 
 /* Inside the folder: the supervised form of `alg` (settings_supervised.c). */
-tg_status tgi_supervised_read(tg_settings *s, const tg_node *alg, bool schema_only, tg_arena *arena,
-                              tg_error *err) TG_MUST_CHECK;
+tg_status tgi_supervised_read(tg_train_settings *s, const tg_node *alg, bool schema_only,
+                              tg_arena *arena, tg_error *err) TG_MUST_CHECK;
 void tgi_supervised_json(const tg_supervised *sup, tg_buf *out);
 /* A struct written by its table, read back as a node: how a nested section gets its defaults. */
 tg_status tgi_resolved_node(const tg_opt *table, const void *opts, const char *path,
                             tg_arena *arena, const tg_node **out, tg_error *err) TG_MUST_CHECK;
 /* Reads generation_kwargs and puts the resolved form in *node. */
-tg_status tgi_generation_read(tg_settings *s, tg_gen_settings *gen, const tg_node **node,
+tg_status tgi_generation_read(tg_train_settings *s, tg_gen_settings *gen, const tg_node **node,
                               const char *path, bool schema_only, tg_arena *arena,
                               tg_error *err) TG_MUST_CHECK;
 /* Remembers or refuses what is known but not built. */
-tg_status tgi_not_built(tg_settings *s, bool schema_only, const tg_node *at, const char *path,
+tg_status tgi_not_built(tg_train_settings *s, bool schema_only, const tg_node *at, const char *path,
                         tg_error *err, const char *fmt, ...) TG_PRINTF(6, 7) TG_MUST_CHECK;
 
 #endif

@@ -106,7 +106,8 @@ static size_t args_shown(tg_opt *shown) {
     return n;
 }
 
-static tg_status read_model(tg_settings *s, const tg_node *alg, tg_arena *arena, tg_error *err) {
+static tg_status read_model(tg_train_settings *s, const tg_node *alg, tg_arena *arena,
+                            tg_error *err) {
     tg_supervised *sup = &s->sup;
     bool fresh = !tg_node_is_null(sup->model_config);
     if (!fresh && !sup->model_name)
@@ -129,8 +130,8 @@ static tg_status read_model(tg_settings *s, const tg_node *alg, tg_arena *arena,
                              &sup->model_config, err);
 }
 
-tg_status tgi_supervised_read(tg_settings *s, const tg_node *alg, bool schema_only, tg_arena *arena,
-                              tg_error *err) {
+tg_status tgi_supervised_read(tg_train_settings *s, const tg_node *alg, bool schema_only,
+                              tg_arena *arena, tg_error *err) {
     tg_supervised *sup = &s->sup;
     tg_status st = tg_opts_read(tg_supervised_options, sup, alg, "alg", arena, err);
     if (st == TG_OK && strcmp(sup->id, "supervised") != 0)

@@ -210,8 +210,9 @@ static tg_status train_step(supervised *s, tg_error *err) {
 
 /* ---- logging, evaluation, checkpoints ------------------------------------------------------ */
 
+/* Rounded: it names files. */
 static double epoch_of(const supervised *s) {
-    return (double)s->state.iteration / (double)s->steps_per_epoch;
+    return round((double)s->state.iteration / (double)s->steps_per_epoch * 1e4) / 1e4;
 }
 
 static bool log_due(const supervised *s) {
@@ -303,9 +304,11 @@ static tg_status loop(supervised *s, tg_error *err) {
             st = evaluate_due(s, err);
         if (st != TG_OK || last) return st;
         st = train_step(s, err);
-        if (st == TG_OK && s->state.iteration % s->args->save_steps == 0) st = save(s, err);
+        last = s->state.iteration >= s->schedule.total;
+        if (st == TG_OK && (last || s->state.iteration % s->args->save_steps == 0))
+            st = save(s, err);
         double now = tg_clock_seconds();
-        if (st == TG_OK && (now - shown > 0.2 || s->state.iteration >= s->schedule.total)) {
+        if (st == TG_OK && (last || now - shown > 0.2)) {
             st = send_progress(s, s->state.loss_sum / (double)s->state.loss_n, err);
             shown = now;
         }

@@ -41,7 +41,7 @@ static tg_checkpoint_nets nets_of(const trainer *t) {
 
 static tg_status open_networks(trainer *t, tg_error *err) {
     tg_run *run = t->run;
-    const tg_settings *s = run->settings;
+    const tg_train_settings *s = run->settings;
     s->algo->plan(s->algo_opts, run->n_envs, run->max_prompt + run->max_new, &t->plan);
     tg_actor_critic_opts opts = {.model_folder = run->model_folder,
                                  .critic = s->critic,
@@ -93,7 +93,7 @@ typedef struct iteration {
 } iteration;
 
 static tg_status learn(trainer *t, tg_rollout *r, iteration *it, tg_error *err) {
-    const tg_settings *s = t->run->settings;
+    const tg_train_settings *s = t->run->settings;
     double start = tg_clock_seconds();
     tg_status st = tg_actor_critic_score(t->ac, r, err);
     if (st != TG_OK) return st;

@@ -54,8 +54,8 @@ TEST(packing_has_no_padding_and_predicts_every_token_but_the_first) {
     tg_packer_fini(&p);
 }
 
-static tg_settings plan_settings(void) {
-    tg_settings s = {.supervised = true};
+static tg_train_settings plan_settings(void) {
+    tg_train_settings s = {.supervised = true};
     s.eval.eval_batch_size = 8;
     return s;
 }
@@ -76,7 +76,7 @@ static const tg_arch small = {.family = "gpt2",
                               .pad_id = -1};
 
 TEST(a_plan_adds_up_and_refuses_what_cannot_fit) {
-    tg_settings s = plan_settings();
+    tg_train_settings s = plan_settings();
     tg_memory_plan p;
     tg_error err;
     REQUIRE_OK(tg_memory_plan_make(&p, &s, &small, 1, 8, 8, &err));
@@ -95,7 +95,7 @@ TEST(a_plan_adds_up_and_refuses_what_cannot_fit) {
 }
 
 TEST(evaluation_slots_are_bounded_by_memory_not_by_the_config) {
-    tg_settings s = plan_settings();
+    tg_train_settings s = plan_settings();
     CHECK_EQ(tg_eval_slots(&s, &small, 32), 8);
     tg_arch large = small;
     large.n_layers = 48, large.width = 1600, large.n_heads = large.n_kv_heads = 25,

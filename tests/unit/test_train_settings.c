@@ -1,0 +1,161 @@
+/* `alg` and `train_evaluation`: defaults, resolved form, and what wrong configs are told. */
+#include "learner/train/optimizer_id.h"
+#include "learner/train/settings.h"
+#include "tests/support/tg_test.h"
+
+#include <stdlib.h>
+
+#define PPO                                                                                        \
+    "alg:\n"                                                                                       \
+    "  id: ppo\n"                                                                                  \
+    "  args: {n_steps: 16, batch_size: 8}\n"                                                       \
+    "  kl_div: {coeff: 0.1, target_kl: 0.5}\n"                                                     \
+    "  policy:\n"                                                                                  \
+    "    id: causal_lm_actor_critic_policy\n"                                                      \
+    "    args:\n"                                                                                  \
+    "      model_name: some/model\n"                                                               \
+    "      generation_kwargs: {do_sample: true, max_new_tokens: 12}\n"                             \
+    "train_evaluation:\n"                                                                          \
+    "  eval_batch_size: 4\n"                                                                       \
+    "  n_iters: 3\n"                                                                               \
+    "  eval_every: 2\n"                                                                            \
+    "  metrics: [{id: meteor, args: {}}]\n"
+#define SFT                                                                                        \
+    "alg:\n"                                                                                       \
+    "  id: supervised\n"                                                                           \
+    "  model_type: causal\n"                                                                       \
+    "  model_config: {n_layer: 2, n_head: 2, n_embd: 8}\n"                                         \
+    "  generation_kwargs: {do_sample: true, max_new_tokens: 5, post_processing_fn: null}\n"        \
+    "  training_args: {num_train_epochs: 2, logging_steps: 7, output_dir: x, fp16: true}\n"        \
+    "train_evaluation: {eval_batch_size: 4, metrics: []}\n"
+
+static tg_status read_text(tg_train_settings *s, tg_arena *a, const char *text,
+                           const char *override_, bool schema_only, tg_error *err) {
+    tg_node *root;
+    tg_status st = tg_tree_parse(a, "c.yml", text, strlen(text), &root, err);
+    if (st == TG_OK && override_) st = tg_tree_override(a, root, override_, err);
+    return st == TG_OK ? tg_train_settings_read(s, root, schema_only, a, err) : st;
+}
+
+TEST(defaults_are_those_of_rl4lms) {
+    tg_arena a = {0};
+    tg_train_settings s;
+    tg_error err;
+    REQUIRE_OK(read_text(&s, &a, PPO, NULL, false, &err));
+    CHECK(!s.supervised);
+    CHECK_STR(s.algo->name, "ppo");
+    CHECK_NEAR(s.kl.coeff, 0.1, 0);
+    CHECK_NEAR(s.kl.target_kl, 0.5, 0);
+    CHECK(!s.kl.norm_reward);
+    CHECK_NEAR(s.optim.weight_decay, 1e-6, 0);
+    CHECK_NEAR(s.optim.beta2, 0.999, 0);
+    CHECK_STR(s.optim.kind, "adamw");
+    CHECK_EQ(s.critic, TG_CRITIC_SEPARATE);
+    CHECK_EQ(s.eval.save_every, 20);
+    CHECK_EQ(s.eval_gen.max_new_tokens, 12); /* evaluation generates as rollouts do */
+    CHECK_EQ(s.rollout_gen.top_k, 50);
+    tg_arena_fini(&a);
+}
+
+static void check_fixed_point(const char *text) {
+    tg_arena a = {0};
+    tg_train_settings s;
+    tg_error err;
+    tg_buf once = {0}, twice = {0};
+    CHECK_OK(read_text(&s, &a, text, NULL, false, &err));
+    tg_train_settings_json(&s, &once);
+    REQUIRE(once.data != NULL);
+    CHECK_OK(read_text(&s, &a, once.data, NULL, false, &err));
+    tg_train_settings_json(&s, &twice);
+    CHECK_STR(once.data, twice.data);
+    CHECK(strstr(once.data, "metrics") == NULL);
+    tg_buf_fini(&once);
+    tg_buf_fini(&twice);
+    tg_arena_fini(&a);
+}
+
+TEST(the_resolved_form_reads_back_to_itself) {
+    check_fixed_point(PPO);
+    check_fixed_point(SFT);
+}
+
+TEST(supervised_reads_training_arguments) {
+    tg_arena a = {0};
+    tg_train_settings s;
+    tg_error err;
+    REQUIRE_OK(read_text(&s, &a, SFT, NULL, false, &err));
+    CHECK(s.supervised);
+    CHECK_NEAR(s.sup.args.num_train_epochs, 2, 0);
+    CHECK_NEAR(s.sup.args.learning_rate, 5e-5, 0);
+    CHECK_NEAR(s.sup.args.max_grad_norm, 1, 0);
+    CHECK_STR(s.sup.args.lr_scheduler_type, "linear");
+    CHECK_EQ(s.sup.args.logging_steps, 7);
+    CHECK_EQ(s.sup.fresh.n_inner, 32);
+    CHECK(s.sup.model_name == NULL);
+    tg_arena_fini(&a);
+}
+
+static const struct {
+    const char *text, *override_, *expected;
+    tg_status status;
+} bad[] = {
+    {PPO, "alg.id=pp0", "ppo", TG_CONFIG},
+    {PPO, "alg.policy.id=causal_lm_actor_critic_polcy", "causal_lm_actor_critic_policy", TG_CONFIG},
+    {PPO, "alg.policy.args.model_nme=x", "model_name", TG_CONFIG},
+    {PPO, "alg.policy.args.critic=both", "separate", TG_CONFIG},
+    {PPO, "alg.args.n_stepz=3", "n_steps", TG_CONFIG},
+    {PPO, "alg.args.gamma=1.5", "gamma", TG_CONFIG},
+    {PPO, "alg.kl_div.coef=3", "coeff", TG_CONFIG},
+    {PPO, "alg.kl_div=null", "kl_div", TG_CONFIG},
+    {PPO, "alg.policy=null", "policy", TG_CONFIG},
+    {PPO, "alg.policy.args.optimizer_class=AdamX", "AdamW", TG_CONFIG},
+    {PPO, "alg.policy.args.optimizer_kwargs={betas: [0.9]}", "betas", TG_CONFIG},
+    {PPO, "alg.policy.args.optimizer_kwargs={betas: [0.9, 1.0]}", "betas", TG_CONFIG},
+    {PPO, "alg.policy.args.optimizer_kwargs={amsgrad: true}", "amsgrad", TG_UNSUPPORTED},
+    {PPO, "alg.policy.args.optimizer_class=SGD", "SGD", TG_UNSUPPORTED},
+    {PPO, "alg.id=nlpo", "nlpo", TG_UNSUPPORTED},
+    {PPO, "alg.policy.id=seq2seq_lm_actor_critic_policy", "seq2seq", TG_UNSUPPORTED},
+    {PPO, "alg.policy.args.generation_kwargs.num_beams=4", "num_beams", TG_UNSUPPORTED},
+    {PPO, "train_evaluation.n_iters=0", "n_iters", TG_CONFIG},
+    {PPO, "train_evaluation.eval_evry=1", "eval_every", TG_CONFIG},
+    {PPO, "train_evaluation=null", "train_evaluation", TG_CONFIG},
+    {SFT, "alg.model_config=null", "model_name", TG_CONFIG},
+    {SFT, "alg.model_name=x", "model_config", TG_CONFIG},
+    {SFT, "alg.model_config.n_head=3", "n_embd", TG_CONFIG},
+    {SFT, "alg.model_type=seq2seq", "seq2seq", TG_UNSUPPORTED},
+    {SFT, "alg.training_args.lr_scheduler_type=square", "cosine", TG_CONFIG},
+    {SFT, "alg.training_args.learning_rat=1", "learning_rate", TG_CONFIG},
+};
+
+TEST(wrong_configs_are_told_what_to_write) {
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        tg_arena a = {0};
+        tg_train_settings s;
+        tg_error err = {0};
+        tg_status st = read_text(&s, &a, bad[i].text, bad[i].override_, false, &err);
+        tg_check(st == bad[i].status && strstr(err.msg, bad[i].expected), __FILE__, __LINE__,
+                 "%s: status %s, message: %s", bad[i].override_, tg_status_name(st), err.msg);
+        CHECK(strchr(err.msg, '\n') == NULL);
+        tg_arena_fini(&a);
+    }
+}
+
+TEST(schema_only_accepts_what_is_not_built_and_names_it) {
+    const char *known[] = {"alg.id=nlpo", "alg.policy.id=maskable_seq2seq_lm_actor_critic_policy",
+                           "alg.policy.args.generation_kwargs.num_beams=4"};
+    for (size_t i = 0; i < 3; i++) {
+        tg_arena a = {0};
+        tg_train_settings s;
+        tg_error err;
+        CHECK_OK(read_text(&s, &a, PPO, known[i], true, &err));
+        CHECK(s.missing[0] != 0);
+        tg_arena_fini(&a);
+    }
+}
+
+TEST(optimizers_are_found_by_their_torch_names) {
+    CHECK(tg_optimizer_id_find("AdamW") && tg_optimizer_id_find("torch.optim.adamw"));
+    CHECK(tg_optimizer_id_find("adagrad") == NULL);
+}
+
+TEST_MAIN
