@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 static tg_status write_json(const char *folder, const char *name, json_t *object, tg_error *err) {
-    char *text = object ? json_dumps(object, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
+    char *text = object
+                     ? json_dumps(object, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(15))
+                     : NULL;
     char *path = tg_path_join(folder, name);
     tg_buf line = {0};
     if (text) tg_buf_printf(&line, "%s\n", text);

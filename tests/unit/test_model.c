@@ -164,6 +164,11 @@ TEST(saved_folder_opens_with_the_same_bits) {
         CHECK_OK(tg_file_write_atomic(file, "{}", 2, &err));
         CHECK_OK(tg_model_save(back, folder, &err));
         CHECK(tg_path_exists(file));
+        tg_buf text = {0};
+        snprintf(file, sizeof file, "%s/config.json", folder);
+        CHECK_OK(tg_file_read(file, 1 << 20, &text, &err));
+        CHECK(text.data && strstr(text.data, "\"layer_norm_epsilon\": 1e-5,"));
+        tg_buf_fini(&text);
         tg_model_destroy(&back);
         tg_model_destroy(&m);
     }
