@@ -87,8 +87,7 @@ static const tg_codec_row *row_of(tg_msg_type type) {
     return (size_t)type < TG_COUNT_OF(rows) ? rows[type] : NULL;
 }
 
-/* ---- the block --------------------------------------------------------------------------------
- */
+/* ---- the block ------------------------------------------------------------------------------ */
 
 void *tg_block_take(tg_block *b, size_t count, size_t size) {
     if (count == 0) return NULL;
@@ -137,8 +136,7 @@ ProtobufCBinaryData tg_blob_doubles(const double *values, size_t n) {
     return (ProtobufCBinaryData){n * sizeof *values, (uint8_t *)(uintptr_t)values};
 }
 
-/* ---- decoding ---------------------------------------------------------------------------------
- */
+/* ---- decoding ------------------------------------------------------------------------------- */
 
 /* protobuf-c allocates from an arena that says no beyond the budget. */
 typedef struct scratch {
@@ -227,8 +225,7 @@ void tg_msg_free(void *msg) {
     tg_free(msg);
 }
 
-/* ---- encoding ---------------------------------------------------------------------------------
- */
+/* ---- encoding ------------------------------------------------------------------------------- */
 
 static tg_status pack(const tg_codec_row *row, const ProtobufCMessage *message, tg_buf *out,
                       tg_error *err) {

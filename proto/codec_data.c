@@ -8,8 +8,7 @@ static tg_split split_of(Textgen__V1__Split split) {
     return split ? (tg_split)split : TG_SPLIT_TRAIN;
 }
 
-/* ---- SampleRange, Samples ---------------------------------------------------------------------
- */
+/* ---- SampleRange, Samples ------------------------------------------------------------------- */
 
 static tg_status sample_range_decode(tg_block *b, const void *from, void *to, tg_error *err) {
     (void)b;
@@ -92,8 +91,7 @@ static const tg_wire_message samples_wire = {&textgen__v1__samples__descriptor,
 const tg_codec_row tg_codec_samples = {&samples_wire, sizeof(tg_samples), samples_decode,
                                        samples_encode};
 
-/* ---- MetricRequest ----------------------------------------------------------------------------
- */
+/* ---- MetricRequest -------------------------------------------------------------------------- */
 
 static tg_status metric_decode(tg_block *b, const void *from, void *to, tg_error *err) {
     (void)err;
@@ -148,8 +146,7 @@ static const tg_wire_message metric_wire = {&textgen__v1__metric_request__descri
 const tg_codec_row tg_codec_metric = {&metric_wire, sizeof(tg_metric_request), metric_decode,
                                       metric_encode};
 
-/* ---- MetricReply ------------------------------------------------------------------------------
- */
+/* ---- MetricReply ---------------------------------------------------------------------------- */
 
 static tg_status metric_reply_decode(tg_block *b, const void *from, void *to, tg_error *err) {
     (void)err;
@@ -207,8 +204,7 @@ static const tg_wire_message metric_reply_wire = {&textgen__v1__metric_reply__de
 const tg_codec_row tg_codec_metric_reply = {&metric_reply_wire, sizeof(tg_metric_reply),
                                             metric_reply_decode, metric_reply_encode};
 
-/* ---- ScoreRequest -----------------------------------------------------------------------------
- */
+/* ---- ScoreRequest --------------------------------------------------------------------------- */
 
 static tg_status score_decode(tg_block *b, const void *from, void *to, tg_error *err) {
     (void)err;
@@ -270,8 +266,7 @@ static const tg_wire_message score_wire = {&textgen__v1__score_request__descript
 const tg_codec_row tg_codec_score = {&score_wire, sizeof(tg_score_request), score_decode,
                                      score_encode};
 
-/* ---- ScoreReply -------------------------------------------------------------------------------
- */
+/* ---- ScoreReply ----------------------------------------------------------------------------- */
 
 static tg_status score_reply_decode(tg_block *b, const void *from, void *to, tg_error *err) {
     (void)err;

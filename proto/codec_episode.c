@@ -4,8 +4,7 @@
 #include "proto/limits.h"
 #include "proto/textgen.pb-c.h"
 
-/* ---- Component --------------------------------------------------------------------------------
- */
+/* ---- Component ------------------------------------------------------------------------------ */
 
 static const tg_wire_field component_fields[] = {[1] = {.cap = TG_LIMIT_NAME}, [3] = {0}};
 const tg_wire_message tg_wire_component = {&textgen__v1__component__descriptor,
@@ -33,8 +32,7 @@ Textgen__V1__Component **tg_encode_components(tg_arena *a, const tg_component *i
     return list;
 }
 
-/* ---- Reset ------------------------------------------------------------------------------------
- */
+/* ---- Reset ---------------------------------------------------------------------------------- */
 
 static tg_status reset_decode(tg_block *b, const void *from, void *to, tg_error *err) {
     (void)err;
@@ -87,8 +85,7 @@ static const tg_wire_message reset_wire = {&textgen__v1__reset_batch__descriptor
 const tg_codec_row tg_codec_reset = {&reset_wire, sizeof(tg_reset_batch), reset_decode,
                                      reset_encode};
 
-/* ---- ResetReply -------------------------------------------------------------------------------
- */
+/* ---- ResetReply ----------------------------------------------------------------------------- */
 
 static void reset_result_decode(tg_block *b, const Textgen__V1__ResetResult *in,
                                 tg_reset_result *out) {
@@ -155,8 +152,7 @@ static const tg_wire_message reset_reply_wire = {&textgen__v1__reset_reply__desc
 const tg_codec_row tg_codec_reset_reply = {&reset_reply_wire, sizeof(tg_reset_reply),
                                            reset_reply_decode, reset_reply_encode};
 
-/* ---- Step -------------------------------------------------------------------------------------
- */
+/* ---- Step ----------------------------------------------------------------------------------- */
 
 static tg_status step_decode(tg_block *b, const void *from, void *to, tg_error *err) {
     (void)err;
@@ -203,8 +199,7 @@ static const tg_wire_message step_wire = {&textgen__v1__step_batch__descriptor,
                                           TG_WIRE_FIELDS(step_fields)};
 const tg_codec_row tg_codec_step = {&step_wire, sizeof(tg_step_batch), step_decode, step_encode};
 
-/* ---- StepReply --------------------------------------------------------------------------------
- */
+/* ---- StepReply ------------------------------------------------------------------------------ */
 
 static tg_status step_result_decode(tg_block *b, const Textgen__V1__StepResult *in,
                                     tg_step_result *out, tg_error *err) {

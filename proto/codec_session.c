@@ -19,8 +19,7 @@ static const tg_wire_field limits_fields[] = {[4] = {0}};
 static const tg_wire_message limits_wire = {&textgen__v1__limits__descriptor,
                                             TG_WIRE_FIELDS(limits_fields)};
 
-/* ---- EnvSpec ----------------------------------------------------------------------------------
- */
+/* ---- EnvSpec -------------------------------------------------------------------------------- */
 
 static void spec_decode(tg_block *b, const Textgen__V1__EnvSpec *in, tg_env_spec *out) {
     *out = (tg_env_spec){
@@ -70,8 +69,7 @@ static Textgen__V1__EnvSpec *spec_encode(tg_arena *a, const tg_env_spec *in) {
     return out;
 }
 
-/* ---- Hello ------------------------------------------------------------------------------------
- */
+/* ---- Hello ---------------------------------------------------------------------------------- */
 
 static tg_status hello_decode(tg_block *b, const void *from, void *to, tg_error *err) {
     const Textgen__V1__Hello *in = from;
@@ -122,8 +120,7 @@ static const tg_wire_message hello_wire = {&textgen__v1__hello__descriptor,
                                            TG_WIRE_FIELDS(hello_fields)};
 const tg_codec_row tg_codec_hello = {&hello_wire, sizeof(tg_hello), hello_decode, hello_encode};
 
-/* ---- Welcome ----------------------------------------------------------------------------------
- */
+/* ---- Welcome -------------------------------------------------------------------------------- */
 
 static tg_status welcome_decode(tg_block *b, const void *from, void *to, tg_error *err) {
     (void)err;
@@ -183,8 +180,7 @@ static const tg_wire_message welcome_wire = {&textgen__v1__welcome__descriptor,
 const tg_codec_row tg_codec_welcome = {&welcome_wire, sizeof(tg_welcome), welcome_decode,
                                        welcome_encode};
 
-/* ---- slot lists -------------------------------------------------------------------------------
- */
+/* ---- slot lists ----------------------------------------------------------------------------- */
 
 static void slots_decode(tg_block *b, const uint32_t *slots, size_t n, tg_slot_list *out) {
     uint32_t *copy = tg_block_take(b, n, sizeof *copy);
@@ -264,8 +260,7 @@ static const tg_wire_message close_slots_wire = {&textgen__v1__close_slots__desc
 const tg_codec_row tg_codec_close_slots = {&close_slots_wire, sizeof(tg_slot_list),
                                            close_slots_decode, close_slots_encode};
 
-/* ---- Heartbeat, Error, Bye --------------------------------------------------------------------
- */
+/* ---- Heartbeat, Error, Bye ------------------------------------------------------------------ */
 
 static tg_status heartbeat_decode(tg_block *b, const void *from, void *to, tg_error *err) {
     (void)b;

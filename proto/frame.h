@@ -1,13 +1,16 @@
 /* The frame: what travels as one ZeroMQ message part. Header and payload share the part, so a frame
  * arrives whole or not at all and needs one buffer; a message of several parts is a bad frame.
  *
- *     offset 0   u32  magic "TXG1"            little endian throughout; the digit is the protocol's
- * major version 4   u16  type                    tg_msg_type 6   u16  flags TG_FRAME_*; unknown
- * bits are ignored 8   u64  session                 given by Welcome; 0 before 16   u64  seq chosen
- * by the asker, repeated in the reply 24   u32  payload_len             exactly the bytes that
- * follow the header 28   u32  crc32c                  of the payload 32   payload one protobuf
- * message of that type
+ *      0  u32  magic         "TXG1"; the digit is the protocol's major version
+ *      4  u16  type          tg_msg_type
+ *      6  u16  flags         TG_FRAME_*; unknown bits are ignored
+ *      8  u64  session       given by Welcome; 0 before
+ *     16  u64  seq           chosen by the asker, repeated in the reply
+ *     24  u32  payload_len   exactly the bytes that follow the header
+ *     28  u32  crc32c        of the payload
+ *     32       payload       one protobuf message of that type
  *
+ * All numbers are little endian.
  * Checked in this order: length, magic, type known, payload_len, crc; only then is a payload
  * decoded. */
 #ifndef TG_PROTO_FRAME_H

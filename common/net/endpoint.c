@@ -55,8 +55,7 @@ struct tg_endpoint {
 
 static void drain(tg_endpoint *ep);
 
-/* ---- context ----------------------------------------------------------------------------------
- */
+/* ---- context -------------------------------------------------------------------------------- */
 
 tg_status tg_net_create(tg_net **out, tg_error *err) {
     int major, minor, patch;
@@ -85,8 +84,7 @@ void tg_net_destroy(tg_net **net) {
     *net = NULL;
 }
 
-/* ---- sending ----------------------------------------------------------------------------------
- */
+/* ---- sending -------------------------------------------------------------------------------- */
 
 /* A routing id of up to 7 bytes as a number (libzmq makes ids of 5): length in the top byte. 0: too
  * long for us. */
@@ -164,8 +162,7 @@ static bool flush_one(tg_endpoint *ep) {
     return false;
 }
 
-/* ---- receiving --------------------------------------------------------------------------------
- */
+/* ---- receiving ------------------------------------------------------------------------------ */
 
 static void answer_error(tg_endpoint *ep, tg_peer peer, const tg_frame *head, tg_code code,
                          const char *why) {
@@ -259,8 +256,7 @@ static void drain_monitor(tg_endpoint *ep) {
     if (!ep->closed && dropped && ep->opts.on_disconnect) ep->opts.on_disconnect(ep->opts.arg);
 }
 
-/* ---- the loop ---------------------------------------------------------------------------------
- */
+/* ---- the loop ------------------------------------------------------------------------------- */
 
 static int socket_events(tg_endpoint *ep) {
     int events = 0;
@@ -322,8 +318,7 @@ void tg_endpoint_poll(tg_endpoint *ep) {
     drain(ep);
 }
 
-/* ---- opening and closing ----------------------------------------------------------------------
- */
+/* ---- opening and closing -------------------------------------------------------------------- */
 
 static bool set_int(void *socket, int option, int value) {
     return zmq_setsockopt(socket, option, &value, sizeof value) == 0;

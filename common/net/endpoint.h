@@ -1,9 +1,10 @@
 /* One ZeroMQ socket on a libuv loop, speaking whole typed messages.
  *
- *     tg_net *net;            tg_net_create(&net, err);
- *     tg_endpoint *ep;        tg_endpoint_open(&ep, net, loop, &opts, err);     // listens (ROUTER)
- * or dials (DEALER) tg_endpoint_send(ep, peer, &head, &msg, err); tg_endpoint_close(&ep, 0); //
- * memory goes with the loop's next turn tg_net_destroy(&net);
+ *     tg_net_create(&net, err);
+ *     tg_endpoint_open(&ep, net, loop, &opts, err);   // listens (ROUTER) or dials (DEALER)
+ *     tg_endpoint_send(ep, peer, &head, &msg, err);
+ *     tg_endpoint_close(&ep, 0);                      // memory goes with the loop's next turn
+ *     tg_net_destroy(&net);
  *
  * Everything of an endpoint happens on the loop's thread. Nothing is ever lost silently: a message
  * is sent, queued (bounded per peer), refused with TG_BUSY, or its peer is reported gone. Bad

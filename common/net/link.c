@@ -19,7 +19,7 @@
 
 static const char SOFTWARE[] = "textgen " TG_VERSION;
 
-/* ---- Hello, as heard by a listening link ------------------------------------------------------ */
+/* ---- Hello, as heard by a listening link ---------------------------------------------------- */
 
 static void send_error(tg_link *link, tg_peer peer, const tg_frame *about, tg_code code,
                        const char *why) {
@@ -143,7 +143,7 @@ static void handle_hello(tg_link *link, tg_peer peer, const tg_frame *head, tg_h
     open_session(link, s, head, peer);
 }
 
-/* ---- Welcome, as heard by a dialling link ----------------------------------------------------- */
+/* ---- Welcome, as heard by a dialling link --------------------------------------------------- */
 
 static void handle_welcome(tg_link *link, tg_welcome *welcome) {
     if (!link->waiting) { /* a second one */
@@ -181,7 +181,7 @@ static void handle_welcome(tg_link *link, tg_welcome *welcome) {
     if (link->opts.ops->on_ready) link->opts.ops->on_ready(link->opts.arg, s);
 }
 
-/* ---- every other message ---------------------------------------------------------------------- */
+/* ---- every other message -------------------------------------------------------------------- */
 
 /* Not in a session. Whoever believes to be in one is told that it is over. */
 static void handle_stranger(tg_link *link, tg_peer peer, const tg_frame *head, void *msg) {
@@ -254,7 +254,7 @@ static void on_message(void *arg, tg_peer peer, const tg_frame *head, void *msg)
     }
 }
 
-/* ---- connection lost, connection made --------------------------------------------------------- */
+/* ---- connection lost, connection made ------------------------------------------------------- */
 
 static void on_gone(void *arg, tg_peer peer) {
     tg_link *link = arg;
@@ -384,7 +384,7 @@ static void on_tick(uv_timer_t *timer) {
     if (!link->closed) check_hello_answered(link);
 }
 
-/* ---- opening and closing ---------------------------------------------------------------------- */
+/* ---- opening and closing -------------------------------------------------------------------- */
 
 static void release(tg_link *link) {
     tg_free(link->address);

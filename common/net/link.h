@@ -2,11 +2,13 @@
  * one address, listened on or dialled; the owner sees the same callbacks for both, so a server's
  * code does not know how it was started.
  *
- *     opts = {.listen = "ipc:///run/textgen/env", .role = TG_ROLE_WORKER, .spec = &spec, .ops =
- * &ops, .arg = server}; tg_link_open(&link, net, loop, &opts, err);
- *     ... ops.on_open(session), ops.on_message(session, head, msg), ops.on_close(session, reason)
- * ... tg_session_send(session, &(tg_frame){TG_MSG_STEP_REPLY, TG_FRAME_REPLY, 0, head->seq},
- * &reply, err); tg_link_close(&link, "draining");
+ *     tg_link_opts opts = {.listen = "ipc:///run/textgen/env", .role = TG_ROLE_WORKER,
+ *                          .spec = &spec, .ops = &ops, .arg = server};
+ *     tg_link_open(&link, net, loop, &opts, err);
+ *     // ... on_open(session), on_message(session, head, msg), on_close(session, reason) ...
+ *     tg_frame head = {TG_MSG_STEP_REPLY, TG_FRAME_REPLY, 0, request->seq};
+ *     tg_session_send(session, &head, &reply, err);
+ *     tg_link_close(&link, "draining");
  *
  * A dialling link opens its socket anew, after 0.25 s doubling to 4 s, whenever its peer goes
  * silent, disconnects or says Bye, and says Hello again: the owner sees on_close, later on_open

@@ -1,22 +1,25 @@
 /* The client's side of a pool of environment workers: slots that can be reset and stepped, wherever
  * they live.
  *
- *     tg_pool *pool;
- *     tg_pool_open(&pool, &opts, err);                 // binds or connects; waits for min_workers
- * until the deadline tg_pool_open_slots(pool, n_envs, err); tg_pool_reset(pool, resets, n, err); //
- * queues; returns at once tg_pool_step(pool, steps, n, err);               // queues; a slot has at
- * most one call under way tg_pool_wait(pool, &event, timeout_ms, err);     // next finished call,
- * in any order tg_pool_close(&pool);
+ *     tg_pool_open(&pool, &opts, err);              // waits for min_workers
+ *     tg_pool_open_slots(pool, n_envs, err);
+ *     tg_pool_reset(pool, resets, n, err);          // queues; returns at once
+ *     tg_pool_step(pool, steps, n, err);            // queues; one call per slot at a time
+ *     tg_pool_wait(pool, &event, timeout_ms, err);  // next finished call, in any order
+ *     tg_pool_close(&pool);
  *
  * An own thread runs the libuv loop and the ZeroMQ sockets, so heartbeats are answered while the
- * caller computes. The caller uses a pool from one thread. Every call ends: with a result, a typed
- * error, or TG_TIMEOUT at its deadline.
+ * caller computes. The caller uses a pool from one thread. Every reset and step ends as one event:
+ * with a result, or with the code that says why there is none (DEADLINE_EXCEEDED, EPISODE_ABORTED).
+ * After a deadline the same step may be asked for again.
  *
- * Lost workers: slots are sticky to a worker; when it dies (local: its process ends; remote:
- * silence beyond the limit) its slots are opened on another worker, their episodes rebuilt by
- * replaying Reset and the token log, checked by the state digest, and the unanswered call is sent
- * again. The caller does not notice, except in tg_pool_stats. With no worker left, calls wait for
- * one until their deadline. */
+ * Lost workers: slots are sticky to a worker; when it is gone (its connection ends; or silence for
+ * three heartbeats and, from another machine, 30 s) its slots are opened on another worker, their
+ * episodes rebuilt by replaying Reset and the token log, checked by the state digest, and the
+ * unanswered call is sent again. The caller does not notice, except in tg_pool_stats. With no worker
+ * left, calls wait for one until their deadline. An episode that cannot be rebuilt (another digest,
+ * or an environment that is not deterministic) ends with EPISODE_ABORTED, never with a made-up
+ * result. The order of events depends on timing; nothing else does. */
 #ifndef TG_NET_POOL_H
 #define TG_NET_POOL_H
 
@@ -37,6 +40,7 @@ typedef struct tg_pool_opts {
     int call_timeout_ms;    /* default 60000: reset, step, score */
     int heartbeat_ms;       /* default 1000 */
     uint64_t config_digest; /* refuse workers of another config; 0: take the first worker's */
+    bool insecure;          /* bind where other machines can connect, without authentication */
 } tg_pool_opts;
 
 typedef struct tg_pool_event {
@@ -50,28 +54,34 @@ typedef struct tg_pool_stats {
     uint64_t workers_lost;
     uint64_t episodes_rebuilt;
     uint64_t messages_sent, messages_received;
+    uint64_t replies_dropped; /* duplicate, late or unasked */
 } tg_pool_stats;
 
+/* opts is borrowed for the call only. TG_UNAVAILABLE: too few workers joined in time. */
 tg_status tg_pool_open(tg_pool **out, const tg_pool_opts *opts, tg_error *err) TG_MUST_CHECK;
 void tg_pool_close(tg_pool **pool); /* says Bye; never blocks longer than 2 s */
 
-const tg_env_spec *tg_pool_spec(const tg_pool *pool); /* of the workers; all agree */
+const tg_env_spec *
+tg_pool_spec(const tg_pool *pool); /* of the first worker; digests of all agree */
 void tg_pool_get_stats(tg_pool *pool, tg_pool_stats *out);
 
-tg_status tg_pool_open_slots(tg_pool *pool, int n, tg_error *err)
-    TG_MUST_CHECK; /* slots 0 .. n-1, spread over the workers */
+/* Slots 0 .. n-1, spread over the workers; may be called again, with another n, while no call is
+ * under way. Returns when all are open; TG_UNAVAILABLE: the workers gave no room for them within
+ * call_timeout_ms. */
+tg_status tg_pool_open_slots(tg_pool *pool, int n, tg_error *err) TG_MUST_CHECK;
+/* Items are copied. TG_USAGE: no such slot, a slot with a call under way, an empty or too long run of
+ * tokens; then nothing was queued. */
 tg_status tg_pool_reset(tg_pool *pool, const tg_reset_item *items, size_t n,
                         tg_error *err) TG_MUST_CHECK;
 tg_status tg_pool_step(tg_pool *pool, const tg_step_item *items, size_t n,
                        tg_error *err) TG_MUST_CHECK;
-/* TG_TIMEOUT: nothing finished in time (timeout_ms 0: only look). TG_UNAVAILABLE: a call failed for
- * good; err says why. */
+/* TG_TIMEOUT: nothing finished in time (timeout_ms 0: only look), or nothing is under way. */
 tg_status tg_pool_wait(tg_pool *pool, tg_pool_event *event, int timeout_ms,
                        tg_error *err) TG_MUST_CHECK;
 int tg_pool_pending(const tg_pool *pool); /* calls not yet returned by tg_pool_wait */
 
 /* Blocking calls to any one worker (sent again to another if it dies). Replies are owned:
- * tg_msg_free. */
+ * tg_msg_free; NULL on failure. timeout_ms 0: call_timeout_ms. */
 tg_status tg_pool_samples(tg_pool *pool, tg_split split, uint64_t first, uint32_t n,
                           tg_samples **out, tg_error *err) TG_MUST_CHECK;
 tg_status tg_pool_metric(tg_pool *pool, const tg_metric_request *req, tg_metric_reply **out,

@@ -60,7 +60,7 @@ tg_session *tg_link_find(tg_link *link, uint64_t session_id) {
     return NULL;
 }
 
-/* ---- liveness --------------------------------------------------------------------------------- */
+/* ---- liveness ------------------------------------------------------------------------------- */
 
 static void lose(tg_session *s, const char *reason) {
     tg_link *link = s->link;
@@ -118,7 +118,7 @@ void tg_sessions_judge_silence(tg_link *link) {
     }
 }
 
-/* ---- what the owner calls --------------------------------------------------------------------- */
+/* ---- what the owner calls ------------------------------------------------------------------- */
 
 tg_status tg_session_send(tg_session *s, const tg_frame *head, const void *msg, tg_error *err) {
     if (s->gone || !s->link->ep)

@@ -47,8 +47,7 @@ TEST(empty_payloads_are_messages_of_defaults) {
     CHECK_EQ(tg_msg_decode((tg_msg_type)99, "", 0, &msg, &err), TG_PROTOCOL);
 }
 
-/* ---- hostile bytes ----------------------------------------------------------------------------
- */
+/* ---- hostile bytes -------------------------------------------------------------------------- */
 
 static void expect_refused(tg_msg_type type, const void *bytes, size_t len, const char *why) {
     tg_error err;
@@ -261,8 +260,7 @@ TEST(failing_memory_is_reported_and_leaks_nothing) {
     }
 }
 
-/* ---- frames -----------------------------------------------------------------------------------
- */
+/* ---- frames --------------------------------------------------------------------------------- */
 
 TEST(frames_carry_header_and_payload) {
     tg_error err;

@@ -319,8 +319,7 @@ TEST(bad_frames_are_counted_answered_and_survived) {
     teardown(&f);
 }
 
-/* ---- addresses --------------------------------------------------------------------------------
- */
+/* ---- addresses ------------------------------------------------------------------------------ */
 
 TEST(listening_is_closed_to_others_by_default) {
     tg_error err;

@@ -245,7 +245,7 @@ TEST(the_dialler_returns_when_the_listener_restarts) {
     teardown(&f);
 }
 
-/* ---- peers that are not ours ------------------------------------------------------------------ */
+/* ---- peers that are not ours ---------------------------------------------------------------- */
 
 typedef struct raw {
     void *ctx, *sock;
