@@ -201,7 +201,8 @@ static tg_status train_run(train *t, const tg_args *args, int *code, tg_error *e
         st = run_processes(t, code, err);
         bool failed = st != TG_OK || *code;
         if (failed && t->fresh) tg_run_dir_discard(t->run_dir);
-        if (failed) hint_resume(t);
+        /* an interrupted learner says so itself */
+        if (failed && *code != tg_status_exit_code(TG_INTERRUPTED)) hint_resume(t);
     }
     tg_checked_fini(&checked);
     return st;
