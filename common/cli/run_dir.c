@@ -34,22 +34,24 @@ tg_status tg_run_dir_name(const char *config, char **dir, tg_error *err) {
     return tg_fail(err, TG_IO, "runs/%.*s-%s: too many runs of this name", len, stem, stamp);
 }
 
-/* How many entries besides the two names (either may be NULL). */
-static size_t count_others(const char *dir, const char *a, const char *b) {
+/* How many entries besides those named. */
+static size_t count_others(const char *dir, const char *const *names) {
     DIR *d = opendir(dir);
     size_t n = 0;
     for (struct dirent *e; d && (e = readdir(d));) {
-        const char *name = e->d_name;
-        bool known = !strcmp(name, ".") || !strcmp(name, "..") || (a && !strcmp(name, a)) ||
-                     (b && !strcmp(name, b));
+        bool known = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
+        for (const char *const *name = names; !known && *name; name++)
+            known = !strcmp(e->d_name, *name);
         if (!known) n++;
     }
     if (d) closedir(d);
     return n;
 }
 
+static const char *const nothing[] = {NULL};
+
 bool tg_run_dir_in_use(const char *dir) {
-    return tg_path_is_dir(dir) && count_others(dir, NULL, NULL) > 0;
+    return tg_path_is_dir(dir) && count_others(dir, nothing) > 0;
 }
 
 tg_status tg_run_dir_write_config(const char *dir, const tg_buf *config, bool *replaced,
@@ -72,8 +74,13 @@ tg_status tg_run_dir_write_config(const char *dir, const tg_buf *config, bool *r
 }
 
 void tg_run_dir_discard(const char *dir) {
-    if (count_others(dir, "config.json", "workers.log")) return;
+    static const char *const refused[] = {"config.json", "workers.log", "log.txt", "checkpoints",
+                                          NULL};
     tg_error ignored;
+    char *checkpoints = tg_path_join(dir, "checkpoints");
+    bool used = !checkpoints || tg_run_dir_in_use(checkpoints) || count_others(dir, refused);
+    tg_free(checkpoints);
+    if (used) return;
     if (tg_dir_remove(dir, &ignored) != TG_OK)
         return; /* it was ours; what cannot be removed stays */
 }

@@ -17,7 +17,7 @@ bool tg_run_dir_in_use(const char *dir);
 tg_status tg_run_dir_write_config(const char *dir, const tg_buf *config, bool *replaced,
                                   tg_error *err) TG_MUST_CHECK;
 
-/* Removes the folder when nothing but config.json and workers.log is in it: a run that never began leaves nothing behind. */
+/* Removes the folder when it holds a config and logs only: a run that was refused leaves nothing behind. */
 void tg_run_dir_discard(const char *dir);
 
 /* A private folder (mode 0700) for sockets, below /tmp: socket paths are limited to 107 bytes. Returns owned text. */

@@ -180,6 +180,12 @@ static void hint_resume(const train *t) {
     tg_free(checkpoints);
 }
 
+/* An exit code that means wrong input, found before training began. */
+static bool refused(int code) {
+    return code == tg_status_exit_code(TG_USAGE) || code == tg_status_exit_code(TG_DATA) ||
+           code == tg_status_exit_code(TG_NOINPUT) || code == tg_status_exit_code(TG_CONFIG);
+}
+
 static tg_status train_run(train *t, const tg_args *args, int *code, tg_error *err) {
     tg_checked checked = {0};
     bool replaced = false;
@@ -200,7 +206,8 @@ static tg_status train_run(train *t, const tg_args *args, int *code, tg_error *e
     if (st == TG_OK) {
         st = run_processes(t, code, err);
         bool failed = st != TG_OK || *code;
-        if (failed && t->fresh) tg_run_dir_discard(t->run_dir);
+        if (failed && t->fresh && refused(st != TG_OK ? tg_status_exit_code(st) : *code))
+            tg_run_dir_discard(t->run_dir);
         /* an interrupted learner says so itself */
         if (failed && *code != tg_status_exit_code(TG_INTERRUPTED)) hint_resume(t);
     }

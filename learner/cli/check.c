@@ -4,6 +4,7 @@
 #include "common/config/args.h"
 #include "common/config/locate.h"
 #include "common/config/run_config.h"
+#include "common/nn/model.h"
 #include "common/text/tokenizer.h"
 #include "learner/cli/commands.h"
 #include "learner/train/memory_plan.h"
@@ -36,6 +37,7 @@ static tg_status plan_memory(const tg_run_config *c, const tg_train_settings *s,
     char *folder = NULL;
     tg_status st = open_tokenizer(c, &tokenizer, err);
     if (st == TG_OK) st = tg_run_arch(s, tokenizer, &arch, &folder, err);
+    if (st == TG_OK && folder) st = tg_model_check(folder, &arch, err);
     tg_tokenizer_destroy(&tokenizer);
     tg_free(folder);
     if (st != TG_OK) return st;

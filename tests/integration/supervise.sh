@@ -66,11 +66,14 @@ expect "worker's arguments" grep -qE -- '^--config dir/config.json --connect ipc
 expect "parent descriptor" grep -qE '^[0-9]+$' state/textgen-env.fd
 
 begin "the learner's exit code is the run's"
-echo 'exit 65' >state/textgen-learner.do
+echo 'mkdir -p "$5/checkpoints"; echo x >"$5/log.txt"; exit 65' >state/textgen-learner.do
 start; finish
 expect "exit code $code" test "$code" -eq 65
 expect "something still runs" all_gone
-expect "a run that never began leaves its folder" test ! -e dir
+expect "a refused run leaves its folder" test ! -e dir
+echo 'mkdir -p "$5/checkpoints/checkpoint_0"; exit 65' >state/textgen-learner.do
+start; finish
+expect "a run that began loses its folder" test -e dir/checkpoints/checkpoint_0
 
 begin "a killed learner ends the run with a reason"
 start; running 2
