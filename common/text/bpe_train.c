@@ -117,7 +117,9 @@ static int32_t name_id(training *t, const char *token, size_t len) {
     t->names[t->n_names] = (tg_buf){0};
     tg_buf_append(&t->names[t->n_names], token, len);
     bool ok = !t->names[t->n_names].failed && tg_map_set(&t->ids, token, len, t->n_names);
-    return ok ? (int32_t)t->n_names++ : -1;
+    if (ok) return (int32_t)t->n_names++;
+    tg_buf_fini(&t->names[t->n_names]);
+    return -1;
 }
 
 /* The pair's record, made when it is new; NULL: out of memory. */

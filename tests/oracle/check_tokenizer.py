@@ -157,6 +157,22 @@ def trainer(corpus, folder):
         note(auto.eos_token_id == 0 and auto("a b" + EOT).input_ids[-1] == 0, "trained tokenizer in transformers")
 
 
+def in_transformers(folder):
+    """What transformers makes of the same folder: special tokens, ids and decoded text."""
+    try:
+        auto = AutoTokenizer.from_pretrained(folder)
+    except Exception as e:  # no config that names a class
+        print(f"skipped: {folder} in transformers: {str(e).splitlines()[0][:100]}")
+        return
+    texts = strings(SEED + 9, 300, [str(x) for x in auto.all_special_tokens])
+    want = [auto(x).input_ids for x in texts]
+    for text, g, w in zip(texts, run(["tokenize", "--tokenizer", folder, "--jsonl"], texts), want):
+        note(g and g.get("ids") == w, f"transformers {folder}: {text[:60]!r}")
+    for ids, g in zip(want, run(["detokenize", "--tokenizer", folder, "--jsonl", "--skip-special", "--clean-up"], want)):
+        w = clean_up(auto.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        note(g == w, f"transformers {folder}: decode {ids[:20]}")
+
+
 def assets(root):
     for folder in sorted(glob.glob(root + "/*/")):
         if os.path.exists(folder + "tokenizer.json"):
@@ -176,6 +192,7 @@ def assets(root):
             continue
         specials = [a.content for a in t.get_added_tokens_decoder().values()][:12]
         compare(folder, folder, t, strings(SEED + 7, N, specials))
+        in_transformers(folder)
 
 
 def main():
@@ -191,6 +208,7 @@ def main():
             if k == 0:
                 broken_utf8(folder, t)
         trainer(corpus, tmp + "/trained")
+    in_transformers(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "tokenizer", "gpt2-a"))
     if os.environ.get("TEXTGEN_ASSETS"):
         assets(os.environ["TEXTGEN_ASSETS"])
     print(f"{passed} passed, {failed} failed")
