@@ -16,7 +16,8 @@ from transformers import AutoTokenizer
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from strings import strings
 
-TEXTGEN = os.environ.get("BUILD", "build") + "/textgen"
+BUILD = os.environ.get("BUILD", "build")
+TEXTGEN = BUILD + "/textgen"
 SEED = int(sys.argv[1]) if len(sys.argv) > 1 else 1
 N = int(sys.argv[2]) if len(sys.argv) > 2 else 2000
 passed = failed = 0
@@ -130,6 +131,19 @@ def compare(name, folder, t, texts):
             note(g == want, f"{name}: decode {ids} {args}: {g!r} != {want!r}")
 
 
+def saved(name, folder, t, tmp):
+    """What we save is to Hugging Face the same tokenizer."""
+    p = subprocess.run([BUILD + "/tests/save-tokenizer", folder, tmp], capture_output=True, text=True)
+    if p.returncode:
+        return note(False, f"{name}: {p.stderr}")
+    a, b = json.loads(t.to_str()), json.loads(Tokenizer.from_file(tmp + "/tokenizer.json").to_str())
+    for x in (a, b):  # an empty affix is none
+        for key in ("continuing_subword_prefix", "end_of_word_suffix"):
+            x["model"][key] = x["model"][key] or None
+    for key in a:
+        note(a[key] == b[key], f"{name}: saved {key}: {str(b[key])[:200]} != {str(a[key])[:200]}")
+
+
 def broken_utf8(folder, t):
     rng = random.Random(SEED)
     for _ in range(150):
@@ -193,6 +207,8 @@ def assets(root):
         specials = [a.content for a in t.get_added_tokens_decoder().values()][:12]
         compare(folder, folder, t, strings(SEED + 7, N, specials))
         in_transformers(folder)
+        with tempfile.TemporaryDirectory() as tmp:
+            saved(folder, folder, t, tmp)
 
 
 def main():
@@ -205,6 +221,7 @@ def main():
             specials = [a.content for a in t.get_added_tokens_decoder().values()]
             texts = strings(SEED * 1000 + k, N, specials)
             compare(name, folder, t, texts)
+            saved(name, folder, t, tmp + "/saved")
             if k == 0:
                 broken_utf8(folder, t)
         trainer(corpus, tmp + "/trained")
