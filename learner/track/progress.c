@@ -124,14 +124,30 @@ static void show_samples(progress *p, const tg_track_evaluation *e) {
     tg_buf_fini(&b);
 }
 
-static tg_status show_curve(progress *p, tg_error *err) {
-    if (!p->run->curve_file) return TG_OK;
+static double mean_of(const double *values, int n) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += values[i];
+    return sum / n;
+}
+
+static void put_summary(tg_buf *b, const tg_track_run *run, const tg_series *s) {
+    int k = TG_MAX(1, TG_MIN(5, s->n / 4));
+    if (s->n >= 2)
+        tg_buf_printf(b, "\n%s: %.4g at the start, %.4g at the end (mean of %d %s)\n",
+                      run->curve_key, mean_of(s->y, k), mean_of(s->y + s->n - k, k), k,
+                      run->curve_x ? "lines" : "iterations");
+    tg_buf_printf(b, "run folder: %s (model/, curves.svg, checkpoints/, *.jsonl)\n", run->run_dir);
+}
+
+/* The curve and what there is to look at now. */
+static tg_status show_end(progress *p, tg_error *err) {
     char *path = tg_path_join(p->run->run_dir, p->run->curve_file);
     if (!path) return tg_fail_nomem(err, 0);
     tg_series s = {0};
     tg_buf b = {0};
     tg_status st = tg_series_read(&s, path, NULL, p->run->curve_key, p->run->curve_x, err);
     if (st == TG_OK) tg_chart_draw(&b, &s, p->run->curve_key, p->run->unit, 64, 10);
+    if (st == TG_OK) put_summary(&b, p->run, &s);
     end_line(p);
     if (b.data) fputs(b.data, stderr);
     tg_buf_fini(&b);
@@ -146,7 +162,7 @@ static tg_status progress_send(void *state, const tg_track_event *event, tg_erro
     if (event->kind == TG_TRACK_PROGRESS) show_progress(p, event->progress);
     if (event->kind == TG_TRACK_EVALUATION && event->evaluation->heading)
         show_samples(p, event->evaluation);
-    return event->kind == TG_TRACK_FINISH ? show_curve(p, err) : TG_OK;
+    return event->kind == TG_TRACK_FINISH ? show_end(p, err) : TG_OK;
 }
 
 const tg_tracker_ops tgi_track_progress = {

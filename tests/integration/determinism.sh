@@ -1,0 +1,138 @@
+#!/bin/bash
+# Same seed, same bytes: with 1, 2 and 5 workers, when the learner is killed and resumed, when it is asked to stop and resumed, and when a
+# worker is killed. A tiny model is made first by a supervised run, which is held to the same.
+set -u
+BUILD=${BUILD:-build}
+textgen=$PWD/$BUILD/textgen
+tokenizer=$PWD/tests/golden/tokenizer/gpt2-a
+work=$(mktemp -d /tmp/textgen-determinism.XXXXXX)
+run=
+trap '[ -z "$run" ] || kill "$run" 2>/dev/null; wait; rm -rf "$work"' EXIT
+cd "$work" || exit 70
+export TEXTGEN_QUIET=1
+passed=0 failed=0
+ok() { passed=$((passed + 1)); }
+bad() { failed=$((failed + 1)); echo "  $1"; [ -z "${2:-}" ] || tail -n 15 "$2" | sed 's/^/    | /'; }
+
+awk 'BEGIN { srand(1); for (i = 0; i < 200; i++) { t = ""; n = 2 + int(rand() * 4);
+    for (k = 0; k < n; k++) t = t (k ? " " : "") int(rand() * 50);
+    printf "{\"prompt\": \"<|endoftext|>\", \"references\": [\"%s\"]}\n", t } }' >texts.jsonl
+head -n 10 texts.jsonl >few.jsonl
+
+cat >sft.yml <<YML
+tokenizer: {model_name: $tokenizer}
+datapool: {id: jsonl, args: {train: $work/texts.jsonl, val: $work/few.jsonl, test: $work/few.jsonl}}
+alg:
+  id: supervised
+  model_type: causal
+  model_config: {n_layer: 1, n_head: 2, n_embd: 16, n_positions: 48}
+  generation_kwargs: {do_sample: true, top_k: 0, max_new_tokens: 8, post_processing_fn: null}
+  training_args: {per_device_train_batch_size: 16, num_train_epochs: 30, learning_rate: 0.01, logging_steps: 50, save_steps: 30}
+train_evaluation: {eval_batch_size: 8, metrics: [{id: increasing_numbers, args: {min_tokens: 8}}]}
+learner: {threads: 2}
+seed: 3
+YML
+cat >ppo.yml <<YML
+tokenizer: {model_name: $work/sft/model}
+reward_fn: {id: increasing_numbers, args: {min_tokens: 8}}
+datapool: {id: dummy_pool, args: {n_samples: 6, prompt: '<|endoftext|>'}}
+env: {n_envs: 6, args: {max_prompt_length: 4, max_episode_length: 10, terminate_on_eos: true}}
+alg:
+  id: ppo
+  args: {n_steps: 16, batch_size: 16, learning_rate: 0.003, n_epochs: 2, ent_coef: 0.001}
+  kl_div: {coeff: 0.05, target_kl: 0.2}
+  policy:
+    id: causal_lm_actor_critic_policy
+    args: {model_name: $work/sft/model, generation_kwargs: {do_sample: true, top_k: 0, max_new_tokens: 10}}
+train_evaluation: {eval_batch_size: 4, n_iters: 40, eval_every: 15, save_every: 4, metrics: [{id: increasing_numbers, args: {min_tokens: 8}}]}
+learner: {threads: 2}
+seed: 5
+YML
+
+# train CONFIG DIR [options]: a whole run.
+train() {
+    "$textgen" train "$1" --run-dir "$2" "${@:3}" >"$2.log" 2>&1 && return 0
+    bad "$2: textgen train ends with $?" "$2.log"
+    return 1
+}
+# Every file that must not differ; timing, logs, checkpoints and config (it names the number of workers) may.
+facts() { (cd "$1" && find . -type f \( -name '*_info.jsonl' -o -name '*_metrics.jsonl' -o -name '*_predictions.json' -o -path './model/*' \) | sort); }
+same() { # same WHAT A B
+    local f bad_file=
+    [ "$(facts "$2")" = "$(facts "$3")" ] || { bad "$1: other files: $(diff <(facts "$2") <(facts "$3") | tr '\n' ' ')"; return; }
+    for f in $(facts "$2"); do cmp -s "$2/$f" "$3/$f" || bad_file="$bad_file $f"; done
+    if [ -z "$bad_file" ]; then ok; else bad "$1: these differ:$bad_file" "$3.log"; fi
+}
+has() { [ "$(facts "$1" | wc -l)" -ge "$2" ] && [ -s "$1/model/model.safetensors" ] && ok || bad "$1: too few files: $(facts "$1" | tr '\n' ' ')" "$1.log"; }
+# wait_for PATTERN: until a file of that name is there; 1 when the run ends first.
+wait_for() { while :; do compgen -G "$1" >/dev/null && return 0; kill -0 "$run" 2>/dev/null || return 1; sleep 0.01; done; }
+child() { pgrep -P "$run" -f "$1" | head -n 1; }
+
+train sft.yml sft --workers 1 || { echo "$passed passed, $failed failed"; exit 1; }
+has sft 14
+train sft.yml sft2 --workers 2 && same "supervised, 2 workers" sft sft2
+
+train ppo.yml one --workers 1 || { echo "$passed passed, $failed failed"; exit 1; }
+has one 12
+[ "$(wc -l <one/rollout_info.jsonl)" -eq 40 ] && ok || bad "40 iterations, $(wc -l <one/rollout_info.jsonl) lines"
+train ppo.yml two --workers 2 && same "2 workers" one two
+train ppo.yml five --workers 5 && same "5 workers" one five
+train ppo.yml other --workers 1 --seed 6
+cmp -s one/rollout_info.jsonl other/rollout_info.jsonl && bad "another seed gives the same run" || ok
+# The first minibatch of every iteration sees the policy that generated: ratio 1, nothing clipped.
+awk '{ if (match($0, /"first_ratio_error": [^,]*/)) { v = substr($0, RSTART + 21, RLENGTH - 21); if (v + 0 > 1e-5) bad = 1; n++ }
+       if (match($0, /"first_clip_fraction": [^,]*/)) { v = substr($0, RSTART + 23, RLENGTH - 23); if (v + 0 != 0) bad = 1 } }
+     END { exit bad || n != 40 }' one/timing.jsonl && ok || bad "the first ratio is not 1" one/timing.jsonl
+
+# The learner is killed after a checkpoint.
+"$textgen" train ppo.yml --run-dir killed --workers 2 >killed.log 2>&1 & run=$!
+if wait_for "killed/checkpoints/checkpoint_*[0-9]"; then
+    learner=$(child textgen-learner)
+    [ -z "$learner" ] || kill -9 "$learner"
+    wait "$run"; code=$?; run=
+    [ "$code" -ne 0 ] && ok || bad "killed: exit code 0" killed.log
+    train ppo.yml killed --resume --workers 3 && same "killed and resumed" one killed
+else
+    bad "no checkpoint" killed.log
+fi
+run=
+
+# The run is asked to stop, twice, at no particular moment.
+"$textgen" train ppo.yml --run-dir asked --workers 1 >asked.log 2>&1 & run=$!
+if wait_for asked/rollout_info.jsonl; then
+    kill -TERM "$run"; wait "$run"; code=$?; run=
+    [ "$code" -eq 130 ] || [ "$code" -eq 143 ] || [ "$code" -eq 0 ] && ok || bad "asked to stop: exit code $code" asked.log
+    "$textgen" train --run-dir asked --resume >asked.log 2>&1 & run=$!
+    wait_for "asked/checkpoints/checkpoint_[1-3][0-9]"; kill -INT "$run" 2>/dev/null; wait "$run"; run=
+    train ppo.yml asked --resume && same "stopped twice and resumed" one asked
+else
+    bad "no rollout" asked.log
+fi
+run=
+
+# A worker is killed in the middle of a run.
+"$textgen" train ppo.yml --run-dir lost --workers 2 >lost.log 2>&1 & run=$!
+if wait_for lost/rollout_info.jsonl; then
+    for _ in 1 2; do worker=$(child textgen-env); [ -z "$worker" ] || kill -9 "$worker"; sleep 0.2; done
+    wait "$run"; code=$?; run=
+    [ "$code" -eq 0 ] && same "a worker killed" one lost || bad "a worker killed: exit code $code" lost.log
+    tail -n 1 lost/timing.jsonl | grep -q '"workers_lost": [1-9]' && ok || bad "no worker was lost" lost/timing.jsonl
+else
+    bad "no rollout" lost.log
+fi
+run=
+
+# A supervised run, killed and resumed.
+"$textgen" train sft.yml --run-dir sft3 --workers 1 >sft3.log 2>&1 & run=$!
+if wait_for "sft3/checkpoints/checkpoint_*0"; then
+    learner=$(child textgen-learner)
+    [ -z "$learner" ] || kill -9 "$learner"
+    wait "$run"; run=
+    train sft.yml sft3 --resume --workers 2 && same "supervised, killed and resumed" sft sft3
+else
+    bad "no checkpoint" sft3.log
+fi
+run=
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
