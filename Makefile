@@ -176,6 +176,16 @@ RUN_CONFIG ?= configs/increasing_numbers.yml
 run: all ## Train the built-in model with PPO for about two minutes and show what it learnt (RUN_CONFIG=…)
 	$(Q)$(BUILD)/textgen train $(RUN_CONFIG) --workers 2
 
+TINY := build/tiny
+tiny-model: all ## Make the built-in model again: text, tokenizer, supervised training, configs/models/tiny
+	$(Q)rm -rf $(TINY) && mkdir -p $(TINY)
+	$(Q)$(BUILD)/textgen gentext --seed 1 --lines 40000 --out $(TINY)/train.jsonl
+	$(Q)$(BUILD)/textgen gentext --seed 2 --lines 128 --out $(TINY)/val.jsonl
+	$(Q)$(BUILD)/textgen gentext --seed 3 --lines 128 --out $(TINY)/test.jsonl
+	$(Q)$(BUILD)/textgen tokenizer train --out $(TINY)/tokenizer --vocab-size 768 --max-length 128 $(TINY)/train.jsonl
+	$(Q)$(BUILD)/textgen train configs/tiny_model.yml --run-dir $(TINY)/run --workers 1
+	$(Q)rm -rf configs/models/tiny && mkdir -p configs/models && cp -r $(TINY)/run/model configs/models/tiny
+
 # ---- tests ------------------------------------------------------------------------------------
 $(UNIT_BINS): $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_LIBS)
 $(TOOL_BINS): $(BUILD)/tests/%: $(BUILD)/obj/tests/tools/%.o $(TEST_LIBS)
@@ -249,5 +259,5 @@ clean: ## Remove everything that was built
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: deps summary run tests test test-unit test-ops test-integration test-learning test-oracle bench asan ubsan \
+.PHONY: deps summary run tiny-model tests test test-unit test-ops test-integration test-learning test-oracle bench asan ubsan \
         tsan fuzz checks check-headers check-deps check-size lint format format-check install clean help
