@@ -97,7 +97,7 @@ static tg_status cut_digits(run *r, size_t level, tg_view v) {
     tg_status st = TG_OK;
     for (size_t pos = 0; pos < v.len && st == TG_OK;) {
         unsigned n;
-        bool digit = tg_unicode_class(tg_utf8_at(v.s + pos, &n)) == TG_CP_NUMBER;
+        bool digit = tg_unicode_is_numeric(tg_utf8_at(v.s + pos, &n));
         bool alone = digit && r->pretok->part[level].behavior == TG_SPLIT_ISOLATED;
         if (p.any && p.match == digit && !alone)
             p.end = pos + n;

@@ -76,6 +76,11 @@ tg_cp_class tg_unicode_class(uint32_t cp) {
     }
 }
 
+bool tg_unicode_is_numeric(uint32_t cp) {
+    static const uint32_t newer[] = {0x11DE0, 0x11DE9, 0x16FF4, 0x16FF6};
+    return tg_unicode_class(cp) == TG_CP_NUMBER || tg_unicode_in_ranges(newer, PAIRS(newer), cp);
+}
+
 bool tg_unicode_is_word(uint32_t cp) {
     switch (utf8proc_category((utf8proc_int32_t)cp)) {
     case UTF8PROC_CATEGORY_MN:

@@ -18,6 +18,8 @@ typedef enum tg_cp_class {
 } tg_cp_class;
 
 tg_cp_class tg_unicode_class(uint32_t cp);
+/* Rust's char::is_numeric, which the Digits pre-tokenizer asks: \p{N} of Unicode 17. */
+bool tg_unicode_is_numeric(uint32_t cp);
 bool tg_unicode_is_word(
     uint32_t cp); /* \w: alphabetic, marks, decimal digits, connectors, joiners */
 

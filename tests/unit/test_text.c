@@ -102,6 +102,7 @@ TEST(normal_form_c) {
     check_nfc("\xE1\x84\x92\xE1\x85\xA1\xE1\x86\xAB", "\xED\x95\x9C"); /* Hangul letters */
     check_nfc("\xE2\x84\xAB", "Å");                                    /* Angstrom sign */
     check_nfc("\xE0\xA5\x98", "\xE0\xA4\x95\xE0\xA4\xBC"); /* excluded from composition */
+    check_nfc("a\xCC\x93\xCC\x81", "a\xCC\x93\xCC\x81");   /* a mark of the same class is between */
     check_nfc("plain é 日本", "plain é 日本");
 }
 
@@ -136,6 +137,16 @@ TEST(training_merges_frequent_pairs_first) {
     CHECK_EQ(tg_tokenizer_id(t, "abc"), 259);
     CHECK_EQ(tg_tokenizer_id(t, "dddd"), 260);
     CHECK_EQ(tg_tokenizer_size(t), 261);
+    tg_tokenizer_destroy(&t);
+}
+
+TEST(training_takes_the_smaller_ids_of_equally_frequent_pairs) {
+    static const char *const texts[] = {"cd", "ab", "cd", "ab", "cb", "cb"};
+    tg_tokenizer *t = train(texts, 6, 259);
+    REQUIRE(t);
+    CHECK_EQ(tg_tokenizer_id(t, "ab"), 257);
+    CHECK_EQ(tg_tokenizer_id(t, "cb"), 258);
+    CHECK_EQ(tg_tokenizer_id(t, "cd"), -1);
     tg_tokenizer_destroy(&t);
 }
 
