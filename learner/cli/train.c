@@ -20,7 +20,22 @@ static int parent_fd(void) {
     return (int)fd;
 }
 
-static tg_status train(tg_run_opts *opts, const char *config, const tg_args *args, tg_error *err) {
+/* Until there is something to save, a signal simply ends the process. */
+static tg_status train_opened(tg_run *run, tg_halt_die *die, tg_error *err) {
+    tg_halt *halt = NULL;
+    tg_status st = tg_halt_create(&halt, parent_fd(), die, err);
+    run->opts.halt = halt;
+    if (st == TG_OK)
+        st = run->settings->supervised ? tg_train_supervised(run, err)
+                                       : tg_train_on_policy(run, err);
+    if (st != TG_OK)
+        tg_log(st == TG_INTERRUPTED ? TG_LOG_INFO : TG_LOG_ERROR, "train", "%s", err->msg);
+    tg_halt_destroy(&halt);
+    return st;
+}
+
+static tg_status train(tg_run_opts *opts, const char *config, const tg_args *args, tg_halt_die *die,
+                       tg_error *err) {
     tg_run_config c;
     tg_status st = tg_run_config_load(&c, config, args->overrides, args->n_overrides, err);
     if (st != TG_OK) return st;
@@ -32,9 +47,7 @@ static tg_status train(tg_run_opts *opts, const char *config, const tg_args *arg
         tg_run run;
         st = tg_run_open(&run, opts, err);
         if (st == TG_OK) {
-            st = s.supervised ? tg_train_supervised(&run, err) : tg_train_on_policy(&run, err);
-            if (st != TG_OK)
-                tg_log(st == TG_INTERRUPTED ? TG_LOG_INFO : TG_LOG_ERROR, "train", "%s", err->msg);
+            st = train_opened(&run, die, err);
             tg_run_close(&run);
         }
     }
@@ -69,16 +82,12 @@ int tg_learner_train(int argc, char **argv, void (*die)(int exit_code)) {
         return tg_args_report("textgen-learner", &err);
     tg_status st = TG_OK;
     if (!args.help) {
-        tg_halt *halt = NULL;
         if (!config)
             st = tg_fail(&err, TG_USAGE, "--config FILE is missing");
         else if (!opts.run_dir)
             st = tg_fail(&err, TG_USAGE, "--run-dir DIR is missing");
         else
-            st = tg_halt_create(&halt, parent_fd(), die, &err);
-        opts.halt = halt;
-        if (st == TG_OK) st = train(&opts, config, &args, &err);
-        tg_halt_destroy(&halt);
+            st = train(&opts, config, &args, die, &err);
     }
     tg_args_fini(&args);
     if (st == TG_INTERRUPTED) {

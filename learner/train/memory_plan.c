@@ -138,7 +138,6 @@ void tg_memory_plan_print(const tg_memory_plan *p, tg_buf *out) {
     tg_buf_puts(out, "\n");
 }
 
-/* What is largest of the things that a key makes smaller, and what is largest of all. */
 static const tg_memory_item *largest(const tg_memory_plan *p) {
     const tg_memory_item *best = &p->items[0];
     for (int i = 1; i < p->n; i++)
@@ -146,14 +145,23 @@ static const tg_memory_item *largest(const tg_memory_plan *p) {
     return best;
 }
 
+static void size_text(char *out, size_t size, uint64_t bytes) {
+    if (bytes >= 1ull << 30)
+        snprintf(out, size, "%.1f GiB", (double)bytes / (1 << 30));
+    else
+        snprintf(out, size, "%.1f MiB", (double)bytes / (1 << 20));
+}
+
 tg_status tg_memory_plan_check(const tg_memory_plan *p, uint64_t limit, tg_error *err) {
     uint64_t room = limit ? limit : p->available;
     if (!room || p->total <= room) return TG_OK;
     const tg_memory_item *most = largest(p);
-    return tg_fail(err, TG_CONFIG,
-                   "this run needs %.1f GiB of memory and %.1f GiB are %s; the largest part is "
-                   "'%s' (%.1f GiB): try %s",
-                   (double)p->total / (1 << 30), (double)room / (1 << 30),
-                   limit ? "allowed by learner.memory_limit" : "available", most->what,
-                   (double)most->bytes / (1 << 30), most->fix);
+    char need[32], have[32], part[32];
+    size_text(need, sizeof need, p->total);
+    size_text(have, sizeof have, room);
+    size_text(part, sizeof part, most->bytes);
+    return tg_fail(
+        err, TG_CONFIG,
+        "this run needs %s of memory and %s are %s; the largest part is '%s' (%s): try %s", need,
+        have, limit ? "allowed by learner.memory_limit" : "available", most->what, part, most->fix);
 }

@@ -104,6 +104,17 @@ static tg_status open_pool(tg_run *run, tg_error *err) {
     return TG_OK;
 }
 
+tg_status tg_run_check_lengths(const tg_train_settings *s, int64_t episode, tg_error *err) {
+    int64_t asked = s->rollout_gen.max_new_tokens;
+    if (s->supervised || asked == INT64_MIN || asked >= episode) return TG_OK;
+    return tg_fail(err, TG_CONFIG,
+                   "alg.policy.args.generation_kwargs.max_new_tokens is %" PRId64
+                   ", env.args.max_episode_length %" PRId64
+                   ": an episode would stop before the environment ends and rewards it; make them "
+                   "equal",
+                   asked, episode);
+}
+
 /* Lengths and end tokens, once the workers have said what the environment is. */
 static tg_status settle_lengths(tg_run *run, tg_error *err) {
     const tg_env_spec *spec = run->spec;
@@ -115,14 +126,9 @@ static tg_status settle_lengths(tg_run *run, tg_error *err) {
     run->rollout_gen.eos_id = spec->terminate_on_eos ? eos : -1;
     uint32_t longest = spec->max_prompt_length ? spec->max_prompt_length : UINT32_MAX;
     run->max_prompt = (int)TG_MIN(longest, (uint32_t)run->arch.max_positions);
-    int64_t asked = run->rollout_gen.max_new_tokens, episode = spec->max_episode_length;
-    if (!run->settings->supervised && asked != INT64_MIN && asked < episode)
-        return tg_fail(
-            err, TG_CONFIG,
-            "alg.policy.args.generation_kwargs.max_new_tokens is %" PRId64
-            ", env.args.max_episode_length %" PRId64
-            ": an episode would stop before the environment ends and rewards it; make them equal",
-            asked, episode);
+    int64_t episode = spec->max_episode_length;
+    tg_status st = tg_run_check_lengths(run->settings, episode, err);
+    if (st != TG_OK) return st;
     run->max_new = (int)episode;
     if (run->eval_gen.max_new_tokens == INT64_MIN && !run->settings->supervised)
         run->eval_gen.max_new_tokens = episode;

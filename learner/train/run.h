@@ -58,6 +58,10 @@ tg_status tg_run_save_model(const tg_run *run, const tg_model *m, tg_error *err)
 tg_status tg_run_arch(const tg_train_settings *s, const tg_tokenizer *tokenizer, tg_arch *arch,
                       char **folder, tg_error *err) TG_MUST_CHECK;
 
+/* TG_CONFIG when rollouts would stop before an episode of the environment can end. */
+tg_status tg_run_check_lengths(const tg_train_settings *s, int64_t max_episode_length,
+                               tg_error *err) TG_MUST_CHECK;
+
 /* A folder that already holds a run: TG_CONFIG, unless it is to be resumed or overwritten (then its artifacts are removed). */
 tg_status tg_run_folder_prepare(const char *run_dir, bool resume, bool overwrite,
                                 tg_error *err) TG_MUST_CHECK;
