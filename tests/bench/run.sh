@@ -29,6 +29,7 @@ run() {
     local title=$1 code; shift
     printf '\n== %s\n' "$title"
     "$@" | while IFS= read -r line; do
+        line=${line#json }
         if [[ $line = \{* ]]; then printf '%s\n' "$line" >>"$TEXTGEN_BENCH_JSON"; else printf '%s\n' "$line"; fi
     done
     code=${PIPESTATUS[0]}
