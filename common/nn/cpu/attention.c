@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { QUERIES = 32, KEYS = 256 };
+enum { QUERIES = TG_SCORE_LD, KEYS = 256, MAX_D = 512 };
 
 typedef struct attn_job {
     const tg_cpu_kernels *kernels;
@@ -27,12 +27,17 @@ static int keys_seen(const attn_job *j, int i0, int rows, int n) {
 
 static tg_score_tile score_tile(const attn_job *j, float *s, int i0, int rows, int k0, int cols) {
     return (tg_score_tile){.s = s,
-                           .ld = KEYS,
                            .rows = rows,
                            .cols = cols,
                            .limit = i0 - k0 + 1,
                            .causal = j->d.causal,
                            .scale = j->d.scale};
+}
+
+/* `rows` rows of D floats against `cols` keys: scores, transposed. `t` has the rows in blocks of 16. */
+static void scores(const attn_job *j, float *s, const float *t, int rows, const float *keys,
+                   int cols) {
+    j->kernels->wide_scores(s, t, keys, (size_t)j->stride, rows, cols, j->d.D);
 }
 
 static void forward_queries(const attn_job *j, int first, int n, int h, int i0, int rows) {
@@ -41,35 +46,21 @@ static void forward_queries(const attn_job *j, int first, int n, int h, int i0, 
     const size_t kv = base + (size_t)(h / (H / j->d.G)) * (size_t)D;
     const size_t row = (size_t)(first + i0) * (size_t)H + (size_t)h;
     float s[QUERIES * KEYS], top[QUERIES], sum[QUERIES], fix[QUERIES];
-    for (int r = 0; r < rows; r++) top[r] = -INFINITY, sum[r] = 0;
+    float q[QUERIES * MAX_D];
+    j->kernels->transpose16(q, j->q + base + (size_t)i0 * stride + (size_t)h * D, stride, rows, D);
+    for (int r = 0; r < QUERIES; r++) top[r] = -INFINITY, sum[r] = 0;
     float *out = j->out + row * (size_t)D;
     const int seen = keys_seen(j, i0, rows, n), ldo = H * D;
     for (int k0 = 0; k0 < seen; k0 += KEYS) {
         const int cols = TG_MIN(KEYS, seen - k0);
-        tg_cpu_gemm_tile(&(tg_gemm){.c = s,
-                                    .a = j->q + base + (size_t)i0 * stride + (size_t)h * D,
-                                    .b = j->k + kv + (size_t)k0 * stride,
-                                    .M = rows,
-                                    .N = cols,
-                                    .K = D,
-                                    .ldc = KEYS,
-                                    .lda = j->stride,
-                                    .ldb = j->stride,
-                                    .tb = true});
+        const size_t at = kv + (size_t)k0 * stride;
+        scores(j, s, q, rows, j->k + at, cols);
         tg_score_tile t = score_tile(j, s, i0, rows, k0, cols);
         j->kernels->softmax_tile(&t, top, sum, fix);
         for (int r = 0; k0 && r < rows; r++)
             j->kernels->scale(out + (size_t)r * ldo, fix[r], (size_t)D);
-        tg_cpu_gemm_tile(&(tg_gemm){.c = out,
-                                    .a = s,
-                                    .b = j->v + kv + (size_t)k0 * stride,
-                                    .M = rows,
-                                    .N = D,
-                                    .K = cols,
-                                    .ldc = ldo,
-                                    .lda = KEYS,
-                                    .ldb = j->stride,
-                                    .accumulate = k0 > 0});
+        j->kernels->skinny(out, (size_t)ldo, s, QUERIES, true, j->v + at, stride, rows, D, cols,
+                           k0 > 0);
     }
     for (int r = 0; r < rows; r++) {
         j->kernels->scale(out + (size_t)r * ldo, 1.0f / sum[r], (size_t)D);
@@ -88,6 +79,7 @@ static void forward_pair(void *arg, int tile) {
 void tg_cpu_attention_forward(tg_backend *be, float *out, float *lse, const float *q,
                               const float *k, const float *v, int stride, const int32_t *offsets,
                               int n_seqs, tg_attn_dims dims) {
+    TG_ASSERT(dims.D <= MAX_D);
     attn_job j = {.kernels = be->kernels,
                   .out = out,
                   .lse = lse,
@@ -100,79 +92,35 @@ void tg_cpu_attention_forward(tg_backend *be, float *out, float *lse, const floa
     tg_team_run(be->team, n_seqs * dims.H, forward_pair, &j);
 }
 
-/* dq += ds k;  dk += ds^T q;  dv += p^T dout;  p = exp(scale q k^T - lse), ds = scale p (dout v^T -
- * dout . out). */
+/* dq += ds k;  dk += ds^T q;  dv += p^T dout;  p = exp(scale q k^T - lse), ds = scale p (dout v^T - dout . out). */
 static void backward_queries(const attn_job *j, int first, int n, int h, int i0, int rows) {
-    const int D = j->d.D, H = j->d.H, ld = j->stride, ldo = H * D;
-    const size_t stride = (size_t)ld, base = (size_t)first * stride;
+    const tg_cpu_kernels *k = j->kernels;
+    const int D = j->d.D, H = j->d.H, ldo = H * D;
+    const size_t stride = (size_t)j->stride, base = (size_t)first * stride;
     const size_t kv = base + (size_t)(h / (H / j->d.G)) * (size_t)D;
     const size_t qi = base + (size_t)i0 * stride + (size_t)h * D;
     const size_t row = (size_t)(first + i0) * (size_t)H + (size_t)h;
     const float *dout = j->dout + row * (size_t)D;
-    float p[QUERIES * KEYS], ds[QUERIES * KEYS], lse[QUERIES], delta[QUERIES];
+    float p[QUERIES * KEYS], ds[QUERIES * KEYS], lse[QUERIES] = {0}, delta[QUERIES] = {0};
+    float q[QUERIES * MAX_D], d[QUERIES * MAX_D];
+    k->transpose16(q, j->q + qi, stride, rows, D);
+    k->transpose16(d, dout, (size_t)ldo, rows, D);
     for (int r = 0; r < rows; r++) {
         size_t at = row + (size_t)r * H;
         lse[r] = j->fwd_lse[at];
-        delta[r] = j->kernels->dot(j->dout + at * (size_t)D, j->fwd_out + at * (size_t)D, D);
+        delta[r] = k->dot(j->dout + at * (size_t)D, j->fwd_out + at * (size_t)D, D);
     }
     const int seen = keys_seen(j, i0, rows, n);
     for (int k0 = 0; k0 < seen; k0 += KEYS) {
         const int cols = TG_MIN(KEYS, seen - k0);
         const size_t at = kv + (size_t)k0 * stride;
-        tg_cpu_gemm_tile(&(tg_gemm){.c = p,
-                                    .a = j->q + qi,
-                                    .b = j->k + at,
-                                    .M = rows,
-                                    .N = cols,
-                                    .K = D,
-                                    .ldc = KEYS,
-                                    .lda = ld,
-                                    .ldb = ld,
-                                    .tb = true});
-        tg_cpu_gemm_tile(&(tg_gemm){.c = ds,
-                                    .a = dout,
-                                    .b = j->v + at,
-                                    .M = rows,
-                                    .N = cols,
-                                    .K = D,
-                                    .ldc = KEYS,
-                                    .lda = ldo,
-                                    .ldb = ld,
-                                    .tb = true});
+        scores(j, p, q, rows, j->k + at, cols);
+        scores(j, ds, d, rows, j->v + at, cols);
         tg_score_tile t = score_tile(j, p, i0, rows, k0, cols);
-        j->kernels->softmax_grad_tile(&t, ds, lse, delta);
-        tg_cpu_gemm_tile(&(tg_gemm){.c = j->dq + qi,
-                                    .a = ds,
-                                    .b = j->k + at,
-                                    .M = rows,
-                                    .N = D,
-                                    .K = cols,
-                                    .ldc = ld,
-                                    .lda = KEYS,
-                                    .ldb = ld,
-                                    .accumulate = true});
-        tg_cpu_gemm_tile(&(tg_gemm){.c = j->dk + at,
-                                    .a = ds,
-                                    .b = j->q + qi,
-                                    .M = cols,
-                                    .N = D,
-                                    .K = rows,
-                                    .ldc = ld,
-                                    .lda = KEYS,
-                                    .ldb = ld,
-                                    .ta = true,
-                                    .accumulate = true});
-        tg_cpu_gemm_tile(&(tg_gemm){.c = j->dv + at,
-                                    .a = p,
-                                    .b = dout,
-                                    .M = cols,
-                                    .N = D,
-                                    .K = rows,
-                                    .ldc = ld,
-                                    .lda = KEYS,
-                                    .ldb = ldo,
-                                    .ta = true,
-                                    .accumulate = true});
+        k->softmax_grad_tile(&t, ds, lse, delta);
+        k->skinny(j->dq + qi, stride, ds, QUERIES, true, j->k + at, stride, rows, D, cols, true);
+        k->skinny(j->dk + at, stride, ds, QUERIES, false, j->q + qi, stride, cols, D, rows, true);
+        k->skinny(j->dv + at, stride, p, QUERIES, false, dout, (size_t)ldo, cols, D, rows, true);
     }
 }
 
@@ -189,6 +137,7 @@ void tg_cpu_attention_backward(tg_backend *be, float *dq, float *dk, float *dv, 
                                const float *out, const float *lse, const float *q, const float *k,
                                const float *v, int stride, const int32_t *offsets, int n_seqs,
                                tg_attn_dims dims) {
+    TG_ASSERT(dims.D <= MAX_D);
     attn_job j = {.kernels = be->kernels,
                   .dq = dq,
                   .dk = dk,

@@ -29,12 +29,12 @@ typedef struct tg_softmax_part {
     float top, sum, weighted;
 } tg_softmax_part;
 
-/* Attention scores of a tile: rows x cols, ld apart; row r may look at its first limit + r columns
- * when causal. */
+/* Attention scores of up to 32 queries, transposed: key j and query r at s[j * TG_SCORE_LD + r]. Queries are treated in groups of 16;
+ * lanes without a query hold numbers of no meaning. When causal, query r sees the first limit + r keys. */
+enum { TG_SCORE_LD = 32, TG_SCORE_GROUP = 16 };
 typedef struct tg_score_tile {
     float *s;
-    size_t ld; /* a multiple of 16, at least cols rounded up to 16 */
-    int rows, cols, limit;
+    int rows, cols, limit; /* queries, keys */
     bool causal;
     float scale;
 } tg_score_tile;
@@ -67,11 +67,10 @@ typedef struct tg_cpu_kernels {
     void (*head_grad)(const tg_logit_tile *t, const float *lse, const float *entropy,
                       const float *dlogp, const float *dentropy);
 
-    /* s becomes exp(scale s - top), masked and padded (up to 16) with 0. top and sum are the
-     * running maximum and sum of each row; fix[r] is what earlier results of the row must be
-     * multiplied by. */
+    /* s becomes exp(scale s - top), 0 where hidden. top and sum are the running maximum and sum of each query (rows rounded up to 16);
+     * fix is what earlier results of the query must be multiplied by. */
     void (*softmax_tile)(const tg_score_tile *t, float *top, float *sum, float *fix);
-    /* s becomes p = exp(scale s - lse), dp becomes scale p (dp - delta); both masked. */
+    /* s becomes p = exp(scale s - lse), dp becomes scale p (dp - delta); 0 where hidden. */
     void (*softmax_grad_tile)(const tg_score_tile *t, float *dp, const float *lse,
                               const float *delta);
     float (*dot)(const float *a, const float *b, int n);
@@ -85,9 +84,14 @@ typedef struct tg_cpu_kernels {
     /* As dots, with a given as blocks of 16 rows, each transposed to (K, 16) and padded with zeros. */
     void (*wide)(float *out, size_t ldo, const float *at, const float *b, size_t ldb, int M, int N,
                  int K, bool accumulate);
-    /* out (M,N) = (or +=) a (M,K) b (K,N), M small: b is read once, from left to right. */
-    void (*skinny)(float *out, size_t ldo, const float *a, size_t lda, const float *b, size_t ldb,
-                   int M, int N, int K, bool accumulate);
+    /* The same product, transposed: out[j * TG_SCORE_LD + m], for M <= 32; all lanes of a block are written. */
+    void (*wide_scores)(float *out, const float *at, const float *b, size_t ldb, int M, int N,
+                        int K);
+    /* Rows of a into the blocks that `wide` wants: at has M rounded up to 16, times K floats. */
+    void (*transpose16)(float *at, const float *a, size_t lda, int M, int K);
+    /* out (M,N) = (or +=) op(a) (M,K) b (K,N), M small: b is not packed. K > 0. */
+    void (*skinny)(float *out, size_t ldo, const float *a, size_t lda, bool ta, const float *b,
+                   size_t ldb, int M, int N, int K, bool accumulate);
 } tg_cpu_kernels;
 
 /* The best table for this machine, or the one named by $TEXTGEN_CPU_ISA (plain, avx2, avx512) if

@@ -35,18 +35,14 @@ static const float *transpose_blocks(tg_backend *be, const float *a, int M, int 
     const size_t rows = ((size_t)M + WIDE - 1) / WIDE * WIDE, n = rows * (size_t)K;
     if (n > TG_CPU_SCRATCH_FLOATS) return NULL;
     float *at = tg_backend_scratch(be, n * sizeof *at);
-    for (size_t m = 0; m < rows; m++) {
-        float *to = at + m / WIDE * WIDE * (size_t)K + m % WIDE;
-        for (size_t k = 0; k < (size_t)K; k++)
-            to[k * WIDE] = m < (size_t)M ? a[m * (size_t)K + k] : 0;
-    }
+    be->kernels->transpose16(at, a, (size_t)K, M, K);
     return at;
 }
 
 static void skinny_range(void *arg, size_t first, size_t count) {
     const skinny_job *j = arg;
-    j->be->kernels->skinny(j->out + first, j->ldm, j->a, (size_t)j->K, j->b + first, (size_t)j->N,
-                           j->M, (int)count, j->K, j->accumulate);
+    j->be->kernels->skinny(j->out + first, j->ldm, j->a, (size_t)j->K, false, j->b + first,
+                           (size_t)j->N, j->M, (int)count, j->K, j->accumulate);
 }
 
 /* Columns of the result in a tile: enough work to be worth a tile (about 10 us); beyond that, eight tiles, or as many as keep the

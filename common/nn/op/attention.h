@@ -8,7 +8,8 @@
  * backward: dq, dk, dv += ... (same strides as q, k, v), from dout, out (N, H*D), lse.
  * decode:   one query row per entry of a batch of B slots, against a cache. k_cache, v_cache: slot-major, each slot
  *           (max_len, G*D). Entry b uses slot slots[b] and its first lengths[b] rows (the newest key and value are
- *           already stored). q, out (B, H*D) with q rows q_stride apart. */
+ *           already stored). q, out (B, H*D) with q rows q_stride apart.
+ * scale > 0; cpu: D <= 512. */
 #ifndef TG_NN_OP_ATTENTION_H
 #define TG_NN_OP_ATTENTION_H
 

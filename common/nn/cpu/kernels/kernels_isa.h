@@ -32,7 +32,10 @@ void TG_KERNEL(dots)(float *out, size_t ldm, size_t ldn, const float *a, size_t 
                      size_t ldb, int M, int N, int K, bool accumulate);
 void TG_KERNEL(wide)(float *out, size_t ldo, const float *at, const float *b, size_t ldb, int M,
                      int N, int K, bool accumulate);
-void TG_KERNEL(skinny)(float *out, size_t ldo, const float *a, size_t lda, const float *b,
+void TG_KERNEL(wide_scores)(float *out, const float *at, const float *b, size_t ldb, int M, int N,
+                            int K);
+void TG_KERNEL(transpose16)(float *at, const float *a, size_t lda, int M, int K);
+void TG_KERNEL(skinny)(float *out, size_t ldo, const float *a, size_t lda, bool ta, const float *b,
                        size_t ldb, int M, int N, int K, bool accumulate);
 
 extern const tg_cpu_kernels TG_KERNEL(kernels);

@@ -23,5 +23,7 @@ const tg_cpu_kernels TG_KERNEL(kernels) = {
     NAME(decode),
     NAME(dots),
     NAME(wide),
+    NAME(wide_scores),
+    NAME(transpose16),
     NAME(skinny),
 };
