@@ -4,9 +4,12 @@
  * back. With it each line is a JSON value of its own and gives one line, in order. */
 #include "common/cli/tokenizer.h"
 
+#include "common/base/alloc.h"
+#include "common/base/file.h"
 #include "common/base/str.h"
 #include "common/config/args.h"
 #include "common/config/json.h"
+#include "common/config/locate.h"
 #include "common/text/tokenizer.h"
 
 #include <errno.h>
@@ -166,13 +169,23 @@ static tg_status detokenize_all(job *j, tg_error *err) {
     return st == TG_OK ? flush(j, err) : st;
 }
 
+/* A path is opened as it is; anything else is a model's name. */
+static tg_status open_tokenizer(job *j, const char *name, tg_error *err) {
+    if (tg_path_exists(name)) return tg_tokenizer_open(&j->tokenizer, name, err);
+    char *folder = NULL;
+    tg_status st = tg_model_locate(name, &folder, err);
+    if (st == TG_OK) st = tg_tokenizer_open(&j->tokenizer, folder, err);
+    tg_free(folder);
+    return st;
+}
+
 /* What both commands share; all is the reader without --jsonl. */
 static int run_job(job *j, const tg_args *args, const char *tokenizer, bool jsonl, line_fn *line,
                    tg_status (*all)(job *, tg_error *)) {
     tg_error err = {0};
     size_t bad = 0;
     tg_status st = tokenizer ? TG_OK : tg_fail(&err, TG_USAGE, "--tokenizer DIR is missing");
-    if (st == TG_OK) st = tg_tokenizer_open(&j->tokenizer, tokenizer, &err);
+    if (st == TG_OK) st = open_tokenizer(j, tokenizer, &err);
     j->in = stdin;
     if (st == TG_OK && args->n_positional) {
         j->in = fopen(args->positional[0], "rb");
@@ -194,7 +207,8 @@ int tg_cmd_tokenize(int argc, char **argv) {
     const char *tokenizer = NULL;
     bool jsonl = false, no_special = false;
     const tg_flag flags[] = {
-        {"tokenizer", TG_FLAG_STR, &tokenizer, "DIR", "A model folder, or a tokenizer.json."},
+        {"tokenizer", TG_FLAG_STR, &tokenizer, "DIR",
+         "A model folder, a model's name, or a tokenizer.json."},
         {"jsonl", TG_FLAG_SWITCH, &jsonl, NULL,
          "A JSON string a line in; ids, tokens and offsets (code points) out."},
         {"no-special", TG_FLAG_SWITCH, &no_special, NULL,
@@ -222,7 +236,8 @@ int tg_cmd_detokenize(int argc, char **argv) {
     const char *tokenizer = NULL;
     bool jsonl = false, skip = false, clean = false;
     const tg_flag flags[] = {
-        {"tokenizer", TG_FLAG_STR, &tokenizer, "DIR", "A model folder, or a tokenizer.json."},
+        {"tokenizer", TG_FLAG_STR, &tokenizer, "DIR",
+         "A model folder, a model's name, or a tokenizer.json."},
         {"jsonl", TG_FLAG_SWITCH, &jsonl, NULL,
          "A JSON list of ids a line in; a JSON string a line out."},
         {"skip-special", TG_FLAG_SWITCH, &skip, NULL, "Leave special tokens out."},

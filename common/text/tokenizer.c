@@ -194,6 +194,8 @@ uint64_t tg_tokenizer_digest(const tg_tokenizer *t) {
     tg_tokenizer_write_json(t, &json);
     int32_t special[4] = {t->bos, t->eos, t->pad, t->unk};
     tg_buf_append(&json, special, sizeof special);
+    /* A setting that tokenizer_config.json may change after the pre-tokenizer was read. */
+    tg_buf_putc(&json, t->pretok.n && t->pretok.part[t->pretok.n - 1].prefix_space);
     uint64_t digest = json.failed ? 0 : tg_hash64(json.data, json.len);
     tg_buf_fini(&json);
     return digest;

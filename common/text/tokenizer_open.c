@@ -83,6 +83,43 @@ static tg_status set_roberta(tg_tokenizer *t, json_t *root, tg_error *err) {
     return tg_vocab_id(v, "<mask>", 6) >= 0 ? tg_added_add(&t->added, v, &mask, err) : TG_OK;
 }
 
+/* Adds the tokens of {"token": id}; their ids go on from the end of the vocabulary without a gap. */
+static tg_status add_map(tg_tokenizer *t, json_t *map, const char *path, tg_error *err) {
+    size_t n = json_object_size(map);
+    const char **by_id = tg_alloc_array(n + 1, sizeof *by_id);
+    if (!by_id) return tg_fail_nomem(err, n * sizeof *by_id);
+    const char *text;
+    json_t *value;
+    json_object_foreach(map, text, value) {
+        json_int_t place = json_integer_value(value) - t->model->vocab.size;
+        if (json_is_integer(value) && place >= 0 && (size_t)place < n) by_id[place] = text;
+    }
+    tg_status st = TG_OK;
+    for (size_t i = 0; i < n && st == TG_OK; i++) {
+        tg_added_token token = {.content = (char *)(uintptr_t)by_id[i], .normalized = true};
+        token.len = by_id[i] ? strlen(by_id[i]) : 0;
+        st = by_id[i] ? tg_added_add(&t->added, &t->model->vocab, &token, err)
+                      : tg_fail(err, TG_DATA, "%s: no token has id %d", path,
+                                (int)(t->model->vocab.size + (int)i));
+    }
+    tg_free(by_id);
+    return st;
+}
+
+static tg_status read_added(tg_tokenizer *t, const char *folder, tg_error *err) {
+    char *path = tg_path_join(folder, "added_tokens.json");
+    if (!path) return tg_fail_nomem(err, strlen(folder));
+    json_t *map = NULL;
+    tg_status st = TG_OK;
+    if (tg_path_exists(path)) {
+        st = tg_part_load(path, false, &map, err);
+        if (st == TG_OK) st = add_map(t, map, path, err);
+    }
+    json_decref(map);
+    tg_free(path);
+    return st;
+}
+
 static tg_status read_pair(tg_tokenizer *t, const char *vocab, const char *merges, tg_error *err) {
     tg_status st = tg_bpe_open(&t->model, vocab, merges, err);
     if (st != TG_OK) return st;
@@ -141,6 +178,7 @@ static tg_status try_pair(tg_tokenizer *t, const char *folder, const char *vocab
     if (st == TG_OK && tg_path_exists(a) && tg_path_exists(b)) {
         *found = true;
         st = read_pair(t, a, b, err);
+        if (st == TG_OK) st = read_added(t, folder, err);
     }
     tg_free(a);
     tg_free(b);

@@ -1,0 +1,195 @@
+/* Tokenizers in use: the order of merges, memory, threads. */
+#include "common/base/alloc.h"
+#include "common/base/file.h"
+#include "common/base/rng.h"
+#include "common/text/tokenizer.h"
+#include "tests/support/tg_test.h"
+
+#include <pthread.h>
+
+static tg_tokenizer *open_golden(const char *name) {
+    tg_error err = {0};
+    tg_tokenizer *t = NULL;
+    char path[128];
+    snprintf(path, sizeof path, "golden/tokenizer/%s", name);
+    CHECK_OK(tg_tokenizer_open(&t, tg_test_path(path), &err));
+    return t;
+}
+
+static tg_ids encode(const tg_tokenizer *t, const char *text, size_t len, unsigned flags) {
+    tg_ids ids = {0};
+    tg_error err = {0};
+    CHECK_OK(tg_tokenizer_encode(t, text, len, flags, &ids, &err));
+    return ids;
+}
+
+static bool same_ids(const tg_ids *a, const tg_ids *b) {
+    return a->n == b->n && (!a->n || !memcmp(a->data, b->data, a->n * sizeof *a->data));
+}
+
+/* ---- merging ---- */
+
+typedef struct naive {
+    char left[32], right[32];
+} naive;
+
+/* The definition: again and again, the pair with the lowest rank, leftmost first. ASCII letters only. */
+static size_t naive_bpe(const tg_tokenizer *t, const naive *merges, size_t n_merges,
+                        const char *word, tg_ids *out) {
+    char piece[256][32];
+    size_t n = strlen(word);
+    for (size_t i = 0; i < n; i++) piece[i][0] = word[i], piece[i][1] = 0;
+    for (size_t rank = 0; rank < n_merges;) {
+        size_t at = n;
+        for (size_t i = 0; i + 1 < n && at == n; i++)
+            if (!strcmp(piece[i], merges[rank].left) && !strcmp(piece[i + 1], merges[rank].right))
+                at = i;
+        if (at == n) {
+            rank++;
+            continue;
+        }
+        size_t end = strlen(piece[at]), more = strlen(piece[at + 1]);
+        if (end + more >= sizeof piece[0]) return 0;
+        memmove(piece[at] + end, piece[at + 1], more + 1);
+        memmove(piece + at + 1, piece + at + 2, (n - at - 2) * sizeof piece[0]);
+        n--;
+        rank = 0;
+    }
+    for (size_t i = 0; i < n; i++) tg_ids_push(out, tg_tokenizer_id(t, piece[i]));
+    return n;
+}
+
+TEST(merging_follows_the_definition_for_short_and_long_words) {
+    tg_tokenizer *t = open_golden("gpt2-a");
+    REQUIRE(t);
+    tg_buf file = {0};
+    tg_error err = {0};
+    REQUIRE_OK(
+        tg_file_read(tg_test_path("golden/tokenizer/gpt2-a/merges.txt"), 1 << 20, &file, &err));
+    static naive merges[300];
+    size_t n = 0;
+    for (char *line = strtok(file.data, "\n"); line; line = strtok(NULL, "\n"))
+        if (line[0] != '#' && sscanf(line, "%31s %31s", merges[n].left, merges[n].right) == 2) n++;
+    tg_rng rng = tg_rng_at(3, TG_RNG_TEST, 0, 0);
+    for (int i = 0; i < 300; i++) {
+        char word[201] = {0};
+        size_t len = 1 + (size_t)tg_rng_below(&rng, 200);
+        for (size_t k = 0; k < len; k++) word[k] = "theranodil"[tg_rng_below(&rng, 10)];
+        tg_ids want = {0}, got = encode(t, word, len, 0);
+        naive_bpe(t, merges, n, word, &want);
+        if (!tg_check(same_ids(&got, &want), __FILE__, __LINE__, "word of %zu: %s", len, word))
+            i = 300;
+        tg_ids_fini(&want);
+        tg_ids_fini(&got);
+    }
+    tg_buf_fini(&file);
+    tg_tokenizer_destroy(&t);
+}
+
+/* ---- memory and threads ---- */
+
+TEST(a_warm_call_allocates_nothing) {
+    tg_tokenizer *t = open_golden("split");
+    REQUIRE(t);
+    static const char text[] =
+        "The cat and the dog went home, it's naïve e\xCC\x81 \xFF\n 1234 <|endoftext|> x";
+    tg_ids ids = {0};
+    tg_spans spans = {0};
+    tg_buf back = {0};
+    tg_error err = {0};
+    uint64_t calls = 0;
+    for (int i = 0; i < 3; i++) {
+        calls = tg_alloc_calls();
+        ids.n = spans.n = 0;
+        tg_buf_reset(&back);
+        CHECK_OK(tg_tokenizer_encode_spans(t, text, strlen(text), TG_ENCODE_SPECIAL, &ids, &spans,
+                                           &err));
+        CHECK_OK(tg_tokenizer_decode(t, ids.data, ids.n, 0, &back, &err));
+    }
+    CHECK_EQ(tg_alloc_calls() - calls, 0);
+    tg_ids_fini(&ids);
+    tg_spans_fini(&spans);
+    tg_buf_fini(&back);
+    tg_tokenizer_destroy(&t);
+}
+
+TEST(running_out_of_memory_is_an_error) {
+    tg_error err = {0};
+    tg_tokenizer *t = NULL;
+    const char *path = tg_test_path("golden/tokenizer/split");
+    tg_status st = TG_NOMEM;
+    int64_t k = 0;
+    for (; k < 100000 && st != TG_OK; k += 7) {
+        tg_alloc_fail_after(k);
+        st = tg_tokenizer_open(&t, path, &err);
+        if (st != TG_OK &&
+            !tg_check(st == TG_NOMEM && !t, __FILE__, __LINE__, "open %d: %s", (int)k, err.msg))
+            break;
+    }
+    tg_alloc_fail_after(-1);
+    REQUIRE(st == TG_OK && t);
+    static const char text[] = "The cat, e\xCC\x81 \xFF <|endoftext|>";
+    st = TG_NOMEM;
+    for (k = 0; k < 1000 && st != TG_OK; k++) {
+        tg_ids ids = {0};
+        tg_spans spans = {0};
+        tg_buf back = {0};
+        tg_alloc_fail_after(k);
+        st =
+            tg_tokenizer_encode_spans(t, text, strlen(text), TG_ENCODE_SPECIAL, &ids, &spans, &err);
+        if (st == TG_OK)
+            st = tg_tokenizer_decode(t, ids.data, ids.n, TG_DECODE_CLEAN_UP, &back, &err);
+        else
+            CHECK(ids.n == 0 && spans.n == 0);
+        tg_ids_fini(&ids);
+        tg_spans_fini(&spans);
+        tg_buf_fini(&back);
+        CHECK(st == TG_OK || st == TG_NOMEM);
+    }
+    tg_alloc_fail_after(-1);
+    CHECK(st == TG_OK);
+    tg_tokenizer_destroy(&t);
+}
+
+typedef struct shared {
+    const tg_tokenizer *t;
+    const tg_ids *want;
+    const char *text;
+    bool same;
+} shared;
+
+static void *encode_often(void *arg) {
+    shared *s = arg;
+    s->same = true;
+    for (int i = 0; i < 50; i++) {
+        tg_ids ids = {0};
+        tg_error err = {0};
+        s->same &= tg_tokenizer_encode(s->t, s->text, strlen(s->text), TG_ENCODE_SPECIAL, &ids,
+                                       &err) == TG_OK;
+        s->same &= same_ids(&ids, s->want);
+        tg_ids_fini(&ids);
+    }
+    return NULL;
+}
+
+TEST(threads_share_a_tokenizer) {
+    tg_tokenizer *t = open_golden("split");
+    REQUIRE(t);
+    static const char text[] =
+        "hello world, the cat's words 12345 naïve e\xCC\x81 <|endoftext|>   end";
+    tg_ids want = encode(t, text, strlen(text), TG_ENCODE_SPECIAL);
+    pthread_t thread[4];
+    shared s[4];
+    for (int i = 0; i < 4; i++) {
+        s[i] = (shared){t, &want, text, false};
+        REQUIRE(!pthread_create(&thread[i], NULL, encode_often, &s[i]));
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(thread[i], NULL);
+        CHECK(s[i].same);
+    }
+    tg_ids_fini(&want);
+    tg_tokenizer_destroy(&t);
+}
+
+TEST_MAIN
