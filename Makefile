@@ -56,7 +56,8 @@ LDLIBS_ALL = $(PKG_LIBS) -pthread -ldl -lm
 # The fast kernels may fuse multiply and add and vectorise loops marked `omp simd`; never -ffast-math.
 NN_CPU_FLAGS := -O3 -ffp-contract=fast -fopenmp-simd -fno-trapping-math
 # Their inner loops are compiled once for each instruction set; the choice is made when the program runs.
-NN_ISAS := plain $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),avx2 avx512)
+# The machine, not the compiler, is asked: at the first run the compiler is not installed yet.
+NN_ISAS := plain $(if $(findstring x86_64,$(shell uname -m)),avx2 avx512)
 NN_ISA_FLAGS_avx2   := -DTG_ISA_AVX2 -mavx2 -mfma
 NN_ISA_FLAGS_avx512 := -DTG_ISA_AVX512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
 
