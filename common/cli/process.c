@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,13 +61,14 @@ static bool prepare_child(pid_t parent, const tg_child_io *io) {
     return fd >= 0 && !setenv("TEXTGEN_PARENT_FD", number, 1);
 }
 
-tg_status tg_child_start(pid_t *pid, char *const *argv, const tg_child_io *io, tg_error *err) {
+tg_status tg_child_start(pid_t *pid, const char *const *argv, const tg_child_io *io,
+                         tg_error *err) {
     int report[2];
     if (pipe2(report, O_CLOEXEC)) return tg_fail_errno(err, TG_UNAVAILABLE, "cannot make a pipe");
     pid_t parent = getpid(), child = fork();
     if (child == 0) {
         errno = 0;
-        if (prepare_child(parent, io)) execv(argv[0], argv);
+        if (prepare_child(parent, io)) execv(argv[0], (char *const *)(uintptr_t)argv);
         int code = errno;
         if (write(report[1], &code, sizeof code) < 0) code = 0; /* nobody is left to tell */
         _exit(EXEC_FAILED);
@@ -123,7 +125,7 @@ static tg_status drain(int fds[2], tg_buf *bufs[2], tg_error *err) {
     return TG_OK;
 }
 
-static tg_status run_captured(char *const *argv, tg_buf *out, tg_buf *errors, int *code,
+static tg_status run_captured(const char *const *argv, tg_buf *out, tg_buf *errors, int *code,
                               tg_error *err) {
     int o[2] = {-1, -1}, e[2] = {-1, -1};
     if (pipe2(o, O_CLOEXEC)) return tg_fail_errno(err, TG_UNAVAILABLE, "cannot make a pipe");
@@ -162,7 +164,7 @@ tg_status tg_child_capture(const char *binary, const char *const *args, tg_buf *
     if (argv) {
         argv[0] = path;
         memcpy(argv + 1, args, n * sizeof *argv);
-        st = run_captured((char *const *)(uintptr_t)argv, out, errors, code, err);
+        st = run_captured(argv, out, errors, code, err);
     } else {
         st = tg_fail_nomem(err, n * sizeof *argv);
     }

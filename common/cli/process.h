@@ -20,7 +20,7 @@ typedef struct tg_child_io {
 
 /* Starts argv[0] (a path). The child dies with us (PR_SET_PDEATHSIG) and starts with default signal handling; parent_fd
  * is passed as TEXTGEN_PARENT_FD. Fails when the program cannot be executed. Call it from the main thread only. */
-tg_status tg_child_start(pid_t *pid, char *const *argv, const tg_child_io *io,
+tg_status tg_child_start(pid_t *pid, const char *const *argv, const tg_child_io *io,
                          tg_error *err) TG_MUST_CHECK;
 
 /* "exit code 3" or "signal 9 (Killed)" from a wait status; size at least 64. */

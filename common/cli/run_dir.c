@@ -5,12 +5,20 @@
 #include "common/base/file.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { CONFIG_MAX = 16 << 20 };
+
+#define ANY "[A-Za-z0-9]"
+static const char SOCKET_DIRS[] = "/tmp/textgen-" ANY ANY ANY ANY ANY ANY; /* what mkdtemp makes */
 
 tg_status tg_run_dir_name(const char *config, char **dir, tg_error *err) {
     const char *slash = strrchr(config, '/'), *stem = slash ? slash + 1 : config,
@@ -54,11 +62,33 @@ bool tg_run_dir_in_use(const char *dir) {
     return tg_path_is_dir(dir) && count_others(dir, nothing) > 0;
 }
 
+/* An open and locked folder, or -1. */
+static int lock_folder(const char *dir) {
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
+        int saved = errno;
+        close(fd);
+        errno = saved;
+        return -1;
+    }
+    return fd;
+}
+
+tg_status tg_run_dir_lock(const char *dir, int *fd, tg_error *err) {
+    *fd = -1;
+    tg_status st = tg_dir_create(dir, err);
+    if (st != TG_OK) return st;
+    *fd = lock_folder(dir);
+    if (*fd >= 0) return TG_OK;
+    if (errno == EWOULDBLOCK)
+        return tg_fail(err, TG_BUSY, "%s: another process is training in this folder", dir);
+    return tg_fail_errno(err, TG_IO, "%s: cannot be locked", dir);
+}
+
 tg_status tg_run_dir_write_config(const char *dir, const tg_buf *config, bool *replaced,
                                   tg_error *err) {
     *replaced = false;
-    tg_status st = tg_dir_create(dir, err);
-    if (st != TG_OK) return st;
+    tg_status st = TG_OK;
     char *path = tg_path_join(dir, "config.json");
     if (!path) return tg_fail_nomem(err, strlen(dir));
     tg_buf old = {0};
@@ -85,10 +115,38 @@ void tg_run_dir_discard(const char *dir) {
         return; /* it was ours; what cannot be removed stays */
 }
 
-tg_status tg_socket_dir_create(char **dir, tg_error *err) {
+/* Ours, older than a minute (a younger one may not be locked yet), and nobody's lock on it: its process was killed. */
+static bool is_abandoned(const char *path) {
+    struct stat info;
+    if (lstat(path, &info) || !S_ISDIR(info.st_mode) || info.st_uid != getuid()) return false;
+    if (time(NULL) - info.st_mtime < 60) return false;
+    int fd = lock_folder(path);
+    if (fd >= 0) close(fd);
+    return fd >= 0;
+}
+
+static void sweep_socket_dirs(void) {
+    glob_t found;
+    if (glob(SOCKET_DIRS, 0, NULL, &found)) return;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        static const char *const ours[] = {"pool", NULL};
+        tg_error ignored;
+        if (is_abandoned(found.gl_pathv[i]) && !count_others(found.gl_pathv[i], ours) &&
+            tg_dir_remove(found.gl_pathv[i], &ignored) != TG_OK)
+            break; /* somebody else is at it */
+    }
+    globfree(&found);
+}
+
+tg_status tg_socket_dir_create(char **dir, int *lock, tg_error *err) {
+    sweep_socket_dirs();
+    *lock = -1;
     *dir = tg_strdup("/tmp/textgen-XXXXXX");
     if (!*dir) return tg_fail_nomem(err, 24);
-    if (mkdtemp(*dir)) return TG_OK;
+    if (mkdtemp(*dir)) {
+        *lock = lock_folder(*dir);
+        return TG_OK; /* without a lock it is only swept earlier than need be */
+    }
     tg_free(*dir);
     *dir = NULL;
     return tg_fail_errno(err, TG_IO, "/tmp/textgen-XXXXXX: cannot make a folder for sockets");

@@ -13,14 +13,21 @@ tg_status tg_run_dir_name(const char *config, char **dir, tg_error *err) TG_MUST
 /* True when the folder exists and is not empty. */
 bool tg_run_dir_in_use(const char *dir);
 
-/* Makes the folder and writes config.json atomically. An equal file is left alone; *replaced tells whether another was there. */
+/* Makes the folder and locks it for as long as *fd stays open (the caller closes it): two processes
+ * in one folder would ruin each other's files. TG_BUSY: another one has it. */
+tg_status tg_run_dir_lock(const char *dir, int *fd, tg_error *err) TG_MUST_CHECK;
+
+/* Writes config.json atomically. An equal file is left alone; *replaced tells whether another was
+ * there. */
 tg_status tg_run_dir_write_config(const char *dir, const tg_buf *config, bool *replaced,
                                   tg_error *err) TG_MUST_CHECK;
 
 /* Removes the folder when it holds a config and logs only: a run that was refused leaves nothing behind. */
 void tg_run_dir_discard(const char *dir);
 
-/* A private folder (mode 0700) for sockets, below /tmp: socket paths are limited to 107 bytes. Returns owned text. */
-tg_status tg_socket_dir_create(char **dir, tg_error *err) TG_MUST_CHECK;
+/* A private folder (mode 0700) for sockets, below /tmp: socket paths are limited to 107 bytes.
+ * Returns owned text; the folder counts as in use while *lock is open. Also removes folders that
+ * killed processes left there. */
+tg_status tg_socket_dir_create(char **dir, int *lock, tg_error *err) TG_MUST_CHECK;
 
 #endif

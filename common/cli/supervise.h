@@ -9,8 +9,8 @@
 #include "common/base/status.h"
 
 typedef struct tg_run_plan {
-    char *const *learner; /* argv, NULL-terminated; argv[0] is a path */
-    char *const *worker;
+    const char *const *learner; /* argv, NULL-terminated; argv[0] is a path */
+    const char *const *worker;
     int n_workers;
     const char *worker_log; /* file for what workers print; their error lines also go to stderr */
 } tg_run_plan;

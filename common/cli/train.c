@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char NAME[] = "textgen train";
 
@@ -97,46 +98,68 @@ static tg_status check_config(const train *t, const tg_args *args, tg_checked *c
     return st;
 }
 
-/* Where the two sides meet: as the config says, else a socket in the private folder. */
-static tg_status choose_addresses(const tg_run_config *c, char **socket_dir, tg_buf *bind,
-                                  tg_buf *connect, tg_error *err) {
-    tg_status st = TG_OK;
-    if (c->pool.bind) {
-        tg_buf_puts(bind, c->pool.bind);
-    } else {
-        st = tg_socket_dir_create(socket_dir, err);
-        if (st != TG_OK) return st;
-        tg_buf_printf(bind, "ipc://%s/pool", *socket_dir);
-    }
-    const char *any = c->pool.bind ? strstr(c->pool.bind, "://*") : NULL;
-    if (!any && c->pool.bind) any = strstr(c->pool.bind, "://0.0.0.0");
-    if (c->pool.connect)
-        tg_buf_puts(connect, c->pool.connect);
-    else if (any)
-        tg_buf_printf(connect, "%.*s://127.0.0.1%s", (int)(any - c->pool.bind), c->pool.bind,
-                      strrchr(c->pool.bind, ':'));
+/* Where learner and workers meet. */
+typedef struct meeting {
+    const char *flag;       /* the learner's: --bind or --connect */
+    tg_buf learner, worker; /* addresses */
+    int n_workers;          /* to be started here */
+    char *socket_dir;       /* NULL: none was needed */
+    int lock;
+} meeting;
+
+/* Workers of this machine reach a learner that listens on every interface by the loopback one. */
+static void local_address(const char *bind, tg_buf *out) {
+    const char *any = strstr(bind, "://*");
+    if (!any) any = strstr(bind, "://0.0.0.0");
+    if (any)
+        tg_buf_printf(out, "%.*s://127.0.0.1%s", (int)(any - bind), bind, strrchr(bind, ':'));
     else
-        tg_buf_puts(connect, bind->data ? bind->data : "");
-    return bind->failed || connect->failed ? tg_fail_nomem(err, 0) : TG_OK;
+        tg_buf_puts(out, bind);
 }
 
-static tg_status supervise_at(const train *t, int n_workers, const char *config, char *bind,
-                              char *connect, int *code, tg_error *err) {
+/* As the config's pool says; by default a socket in a private folder. Workers that listen elsewhere (pool.connect) are not
+ * ours to start. */
+static tg_status meeting_open(meeting *m, const tg_run_config *c, tg_error *err) {
+    *m = (meeting){.flag = "--bind", .n_workers = (int)c->workers, .lock = -1};
+    if (c->pool.bind) {
+        tg_buf_puts(&m->learner, c->pool.bind);
+        local_address(c->pool.bind, &m->worker);
+    } else if (c->pool.connect) {
+        m->flag = "--connect";
+        m->n_workers = 0;
+        tg_buf_puts(&m->learner, c->pool.connect);
+    } else {
+        tg_status st = tg_socket_dir_create(&m->socket_dir, &m->lock, err);
+        if (st != TG_OK) return st;
+        tg_buf_printf(&m->learner, "ipc://%s/pool", m->socket_dir);
+        tg_buf_printf(&m->worker, "ipc://%s/pool", m->socket_dir);
+    }
+    return m->learner.failed || m->worker.failed ? tg_fail_nomem(err, 0) : TG_OK;
+}
+
+static void meeting_close(meeting *m) {
+    tg_error err;
+    if (m->socket_dir && tg_dir_remove(m->socket_dir, &err) != TG_OK)
+        fprintf(stderr, "%s: %s\n", NAME, err.msg);
+    if (m->lock >= 0) close(m->lock);
+    tg_free(m->socket_dir);
+    tg_buf_fini(&m->learner);
+    tg_buf_fini(&m->worker);
+}
+
+static tg_status supervise_at(const train *t, const meeting *m, const char *config, int *code,
+                              tg_error *err) {
     char *learner = NULL, *env = NULL, *log = tg_path_join(t->run_dir, "workers.log");
     tg_status st = log ? tg_sibling_path("textgen-learner", &learner, err) : tg_fail_nomem(err, 0);
     if (st == TG_OK) st = tg_sibling_path("textgen-env", &env, err);
     if (st == TG_OK) {
-        char train_word[] = "train", config_flag[] = "--config", dir_flag[] = "--run-dir",
-             bind_flag[] = "--bind", connect_flag[] = "--connect", resume_flag[] = "--resume";
-        char *file = (char *)(uintptr_t)config;
-        char *learner_argv[] = {learner,   train_word, config_flag,
-                                file,      dir_flag,   t->run_dir,
-                                bind_flag, bind,       t->resume ? resume_flag : NULL,
-                                NULL};
-        char *env_argv[] = {env, config_flag, file, connect_flag, connect, NULL};
+        const char *resume = t->resume ? "--resume" : NULL;
+        const char *learner_argv[] = {learner,    "train", "--config",      config, "--run-dir",
+                                      t->run_dir, m->flag, m->learner.data, resume, NULL};
+        const char *env_argv[] = {env, "--config", config, "--connect", m->worker.data, NULL};
         st = tg_supervise(&(tg_run_plan){.learner = learner_argv,
                                          .worker = env_argv,
-                                         .n_workers = n_workers,
+                                         .n_workers = m->n_workers,
                                          .worker_log = log},
                           code, err);
     }
@@ -149,24 +172,17 @@ static tg_status supervise_at(const train *t, int n_workers, const char *config,
 /* From the written config to the end of the run. The children load config.json and nothing else, so it is what ran. */
 static tg_status run_processes(const train *t, int *code, tg_error *err) {
     tg_run_config c = {0};
-    char *config = tg_path_join(t->run_dir, "config.json"), *socket_dir = NULL;
-    tg_buf bind = {0}, connect = {0};
+    meeting m = {.lock = -1};
+    char *config = tg_path_join(t->run_dir, "config.json");
     tg_status st = config ? tg_run_config_load(&c, config, NULL, 0, err) : tg_fail_nomem(err, 0);
+    if (st == TG_OK) st = meeting_open(&m, &c, err);
     if (st == TG_OK) {
-        st = choose_addresses(&c, &socket_dir, &bind, &connect, err);
-        if (st == TG_OK) {
-            fprintf(stderr, "%s: run folder %s, %" PRId64 " worker%s\n", NAME, t->run_dir,
-                    c.workers, c.workers == 1 ? "" : "s");
-            st = supervise_at(t, (int)c.workers, config, bind.data, connect.data, code, err);
-        }
-        tg_error ignored;
-        if (socket_dir && tg_dir_remove(socket_dir, &ignored) != TG_OK)
-            fprintf(stderr, "%s: %s\n", NAME, ignored.msg);
-        tg_run_config_fini(&c);
+        fprintf(stderr, "%s: run folder %s, %d worker%s\n", NAME, t->run_dir, m.n_workers,
+                m.n_workers == 1 ? "" : "s");
+        st = supervise_at(t, &m, config, code, err);
     }
-    tg_free(socket_dir);
-    tg_buf_fini(&bind);
-    tg_buf_fini(&connect);
+    meeting_close(&m);
+    tg_run_config_fini(&c);
     tg_free(config);
     return st;
 }
@@ -186,31 +202,39 @@ static bool refused(int code) {
            code == tg_status_exit_code(TG_NOINPUT) || code == tg_status_exit_code(TG_CONFIG);
 }
 
-static tg_status train_run(train *t, const tg_args *args, int *code, tg_error *err) {
-    tg_checked checked = {0};
+/* With the folder locked: the config, then the run itself. */
+static tg_status train_locked(const train *t, const tg_checked *checked, int *code, tg_error *err) {
     bool replaced = false;
-    tg_status st = choose_config(t, args, err);
-    if (st == TG_OK) st = choose_run_dir(t, err);
-    if (st == TG_OK) st = check_run_dir(t, err);
-    if (st == TG_OK) st = check_config(t, args, &checked, err);
-    if (st == TG_OK) st = tg_run_dir_write_config(t->run_dir, &checked.resolved, &replaced, err);
-    if (st == TG_OK && checked.notes.len) fputs(checked.notes.data, stderr);
-    if (st == TG_OK && replaced)
+    tg_status st = tg_run_dir_write_config(t->run_dir, &checked->resolved, &replaced, err);
+    if (st != TG_OK) return st;
+    if (checked->notes.len) fputs(checked->notes.data, stderr);
+    if (replaced)
         fprintf(stderr, "%s: %s/config.json is replaced by the config given now\n", NAME,
                 t->run_dir);
-    if (st == TG_OK && t->wandb)
+    if (t->wandb)
         fprintf(stderr,
                 "%s: --log_to_wandb is not built into this version; the .jsonl files in %s hold "
                 "the same data\n",
                 NAME, t->run_dir);
-    if (st == TG_OK) {
-        st = run_processes(t, code, err);
-        bool failed = st != TG_OK || *code;
-        if (failed && t->fresh && refused(st != TG_OK ? tg_status_exit_code(st) : *code))
-            tg_run_dir_discard(t->run_dir);
-        /* an interrupted learner says so itself */
-        if (failed && *code != tg_status_exit_code(TG_INTERRUPTED)) hint_resume(t);
-    }
+    st = run_processes(t, code, err);
+    if (st == TG_OK && !*code) return TG_OK;
+    if (t->fresh && refused(st != TG_OK ? tg_status_exit_code(st) : *code))
+        tg_run_dir_discard(t->run_dir);
+    /* an interrupted learner says so itself */
+    if (*code != tg_status_exit_code(TG_INTERRUPTED)) hint_resume(t);
+    return st;
+}
+
+static tg_status train_run(train *t, const tg_args *args, int *code, tg_error *err) {
+    tg_checked checked = {0};
+    int lock = -1;
+    tg_status st = choose_config(t, args, err);
+    if (st == TG_OK) st = choose_run_dir(t, err);
+    if (st == TG_OK) st = check_run_dir(t, err);
+    if (st == TG_OK) st = check_config(t, args, &checked, err);
+    if (st == TG_OK) st = tg_run_dir_lock(t->run_dir, &lock, err);
+    if (st == TG_OK) st = train_locked(t, &checked, code, err);
+    if (lock >= 0) close(lock);
     tg_checked_fini(&checked);
     return st;
 }

@@ -46,7 +46,9 @@ static const tg_opt learner_table[] = {
 static const tg_opt pool_table[] = {
     TG_OPT_STR(tg_pool_config, bind, NULL,
                "Address the learner listens on, such as tcp://0.0.0.0:5555."),
-    TG_OPT_STR(tg_pool_config, connect, NULL, "Address the workers connect to."),
+    TG_OPT_STR(
+        tg_pool_config, connect, NULL,
+        "Workers that listen elsewhere, separated by commas, for the learner to connect to."),
     TG_OPT_INT(tg_pool_config, min_workers, "1", 1, 4096, "Workers to wait for before starting."),
     TG_OPT_INT(tg_pool_config, call_timeout_ms, "60000", 10, 86400000,
                "Deadline of one call to a worker."),

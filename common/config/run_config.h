@@ -33,7 +33,7 @@ typedef struct tg_learner_config {
 } tg_learner_config;
 
 typedef struct tg_pool_config {
-    const char *bind, *connect; /* addresses, or NULL: the supervisor chooses */
+    const char *bind, *connect; /* the learner's addresses; both NULL: the supervisor chooses */
     int64_t min_workers, call_timeout_ms, heartbeat_ms;
 } tg_pool_config;
 

@@ -23,6 +23,7 @@ if [ "${1:-}" = check ]; then
     if [ "$name" = textgen-env ]; then echo '{"train_evaluation": {"metrics": []}}'; else echo '{"train_evaluation": {"n_iters": 3}}'; fi
     exit 0
 fi
+eval "$(cat "$STATE/$name.trap" 2>/dev/null)" # before the pid is known: whoever waits for it may send signals
 echo $$ >>"$STATE/$name.pids"
 echo "$*" >>"$STATE/$name.args"
 echo "${TEXTGEN_PARENT_FD:-}" >>"$STATE/$name.fd"
@@ -47,7 +48,8 @@ finish() { wait "$run"; code=$?; }
 count() { [ -e "$STATE/$1.pids" ] && wc -l <"$STATE/$1.pids" || echo 0; }
 started() { for _ in $(seq 600); do [ "$(count "$1")" -ge "$2" ] && return 0; sleep 0.05; done; return 1; }
 pids() { cat "$STATE"/*.pids 2>/dev/null; }
-alive() { for p in $(pids); do kill -0 "$p" 2>/dev/null && return 0; done; return 1; }
+# A zombie is gone, even where process 1 does not collect it.
+alive() { for p in $(pids); do [[ $(cut -d ' ' -f 3 "/proc/$p/stat" 2>/dev/null) = [RSDTt] ]] && return 0; done; return 1; }
 all_gone() { for _ in $(seq 600); do alive || return 0; sleep 0.05; done; return 1; }
 no_sockets() { ! ls -d /tmp/textgen-?????? 2>/dev/null | while read -r d; do [ -O "$d" ] && grep -q "$d/pool" "$STATE/textgen-learner.args" && echo "$d"; done | grep -q .; }
 running() { started textgen-learner 1 && started textgen-env "$1"; }
@@ -64,6 +66,16 @@ expect "config.json" grep -q '"seed": 5' dir/config.json
 expect "learner's arguments" grep -qE -- '^train --config dir/config.json --run-dir dir --bind ipc:///tmp/textgen-[^ ]*/pool$' state/textgen-learner.args
 expect "worker's arguments" grep -qE -- '^--config dir/config.json --connect ipc:///tmp/textgen-[^ ]*/pool$' state/textgen-env.args
 expect "parent descriptor" grep -qE '^[0-9]+$' state/textgen-env.fd
+
+begin "addresses of the config's pool"
+echo 'exit 0' >state/textgen-learner.do
+start --workers 1 pool.bind=tcp://*:5999; finish
+expect "exit code $code" test "$code" -eq 0
+expect "the learner does not listen there" grep -q -- '--bind tcp://\*:5999$' state/textgen-learner.args
+start --resume --workers 3 pool.bind=null pool.connect=tcp://a:1,tcp://b:2; finish
+expect "exit code $code" test "$code" -eq 0
+expect "the learner does not connect" grep -q -- '--connect tcp://a:1,tcp://b:2 --resume$' state/textgen-learner.args
+expect "workers were started" sh -c '! grep -q tcp://a state/textgen-env.args 2>/dev/null'
 
 begin "the learner's exit code is the run's"
 echo 'mkdir -p "$5/checkpoints"; echo x >"$5/log.txt"; exit 65' >state/textgen-learner.do
@@ -112,7 +124,7 @@ expect "something still runs" all_gone
 
 begin "workers' lines go to workers.log"
 echo 'rest "$STATE/go"; exit 0' >state/textgen-learner.do
-echo 'echo "ready here"; echo "2026 [ERROR] env: oh" >&2; printf "no newline" ; trap "exit 0" TERM; touch "$STATE/wrote"; rest' >state/textgen-env.do
+echo 'echo "ready here"; echo "2026 [ERROR] env: oh" >&2; printf "no newline" ; touch "$STATE/wrote"; rest' >state/textgen-env.do
 start --workers 1; running 1
 for _ in $(seq 600); do [ -e state/wrote ] && break; sleep 0.05; done
 touch state/go; finish
@@ -123,7 +135,7 @@ expect "no error line on stderr" grep -q 'worker 0: 2026 \[ERROR\] env: oh' err
 
 for sig in INT TERM; do
     begin "SIG$sig ends everything cleanly"
-    echo 'trap "echo saved >\"$STATE/saved\"; exit 130" INT TERM; rest' >state/textgen-learner.do
+    echo 'trap "echo saved >\"$STATE/saved\"; exit 130" INT TERM' >state/textgen-learner.trap
     start --workers 2; running 2
     kill -$sig "$run"; finish
     expect "exit code $code" test "$code" -eq 130
@@ -133,7 +145,7 @@ for sig in INT TERM; do
 done
 
 begin "a second signal ends a learner that hangs"
-echo 'trap "touch \"$STATE/asked\"" INT TERM; rest' >state/textgen-learner.do
+echo 'trap "touch \"$STATE/asked\"" INT TERM' >state/textgen-learner.trap
 start --workers 1; running 1
 kill -TERM "$run"
 for _ in $(seq 600); do [ -e state/asked ] && break; sleep 0.05; done
@@ -142,8 +154,8 @@ expect "exit code $code" test "$code" -eq 137
 expect "something still runs" all_gone
 
 begin "no orphan survives kill -9 of the parent"
-echo 'trap "" INT TERM HUP; rest' >state/textgen-learner.do
-cp state/textgen-learner.do state/textgen-env.do
+echo 'trap "" INT TERM HUP' >state/textgen-learner.trap
+cp state/textgen-learner.trap state/textgen-env.trap
 start --workers 3; running 3
 sockets=$(sed -n 's#.*ipc://\(/tmp/textgen-[^/]*\)/pool.*#\1#p' state/textgen-learner.args)
 kill -9 "$run"; finish 2>/dev/null
@@ -175,6 +187,20 @@ expect "resume without config: exit code $code" test "$code" -eq 0
 expect "nothing to resume: exit code $code" test "$code" -eq 66
 "$textgen" train c.yml --resume --run-dir elsewhere >out 2>err; code=$?
 expect "nothing to resume: exit code $code" test "$code" -eq 66
+
+begin "one process in a run folder"
+start --workers 1; running 1
+"$textgen" train c.yml --resume --run-dir dir >out 2>err2; code=$?
+expect "exit code $code" test "$code" -eq 69
+expect "message" grep -q 'dir: another process is training in this folder' err2
+kill -9 "$run"; finish 2>/dev/null
+expect "something still runs" all_gone
+echo 'exit 0' >state/textgen-learner.do
+left=$(sed -n 's#.*ipc://\(/tmp/textgen-[^/]*\)/pool.*#\1#p' state/textgen-learner.args)
+touch -d '2 minutes ago' "$left"
+"$textgen" train c.yml --resume --run-dir dir >out 2>err; code=$?
+expect "locked after kill -9: exit code $code" test "$code" -eq 0
+expect "the killed run's socket folder is still there" test ! -e "$left"
 
 begin "RL4LMs's flags"
 echo 'mkdir -p "$5/checkpoints"; exit 0' >state/textgen-learner.do
