@@ -4,7 +4,7 @@
  *     tg_backend *be;
  *     tg_backend_open(&be, "cpu", 2, err);                   // "ref": naive loops, for tests
  *     float *x = tg_backend_alloc(be, n * sizeof(float), err);
- *     be->ops->gelu_forward(be, y, x, n);
+ *     be->ops->add(be, y, x, n);
  *     tg_backend_close(&be);
  *
  * Pointers passed to ops are device pointers (on ref and cpu: ordinary memory, 64-byte aligned). A

@@ -13,6 +13,7 @@
 
 typedef struct tg_backend tg_backend;
 
+#include "common/nn/op/activation.h"
 #include "common/nn/op/adamw.h"
 #include "common/nn/op/attention.h"
 #include "common/nn/op/elementwise.h"
@@ -20,6 +21,8 @@ typedef struct tg_backend tg_backend;
 #include "common/nn/op/head.h"
 #include "common/nn/op/layernorm.h"
 #include "common/nn/op/matmul.h"
+#include "common/nn/op/rmsnorm.h"
+#include "common/nn/op/rope.h"
 
 typedef struct tg_ops {
     tg_op_matmul *matmul;
@@ -27,6 +30,9 @@ typedef struct tg_ops {
     tg_op_bias_backward *bias_backward;
     tg_op_layernorm_forward *layernorm_forward;
     tg_op_layernorm_backward *layernorm_backward;
+    tg_op_rmsnorm_forward *rmsnorm_forward;
+    tg_op_rmsnorm_backward *rmsnorm_backward;
+    tg_op_rope *rope;
     tg_op_embed_forward *embed_forward;
     tg_op_embed_backward *embed_backward;
     tg_op_gather_rows *gather_rows;
@@ -34,8 +40,11 @@ typedef struct tg_ops {
     tg_op_attention_forward *attention_forward;
     tg_op_attention_backward *attention_backward;
     tg_op_attention_decode *attention_decode;
-    tg_op_gelu_forward *gelu_forward;
-    tg_op_gelu_backward *gelu_backward;
+    tg_op_act_forward *act_forward;
+    tg_op_act_backward *act_backward;
+    tg_op_gated_forward *gated_forward;
+    tg_op_gated_backward *gated_backward;
+    tg_op_softcap *softcap;
     tg_op_add *add;
     tg_op_scale *scale;
     tg_op_fill *fill;

@@ -28,11 +28,11 @@ static void mlp_backward(tg_pass *p, int layer) {
     const tg_pass_buffers *b = &p->b;
     int N = p->n_tokens, C = t->arch->width, F = t->arch->mlp_width;
     size_t nf = (size_t)N * (size_t)F;
-    ops->gelu_forward(t->be, b->wide, a->up, nf);
+    ops->act_forward(t->be, b->wide, a->up, nf, TG_ACT_GELU_TANH);
     ops->matmul(t->be, q->g[TG_ROLE_DOWN_W], b->wide, b->dx, F, C, N, true, false, true);
     ops->bias_backward(t->be, q->g[TG_ROLE_DOWN_B], b->dx, N, C);
     ops->matmul(t->be, b->wide, b->dx, q->w[TG_ROLE_DOWN_W], N, F, C, false, true, false);
-    ops->gelu_backward(t->be, b->wide, b->wide, a->up, nf);
+    ops->act_backward(t->be, b->wide, b->wide, a->up, nf, TG_ACT_GELU_TANH);
     norm_again(t, b->d1, a->mean2, a->rstd2, a->mid, q->w[TG_ROLE_NORM2_W], q->w[TG_ROLE_NORM2_B],
                N);
     linear_backward(t, b->d2, q->g[TG_ROLE_UP_W], q->g[TG_ROLE_UP_B], b->wide, b->d1,

@@ -72,7 +72,7 @@ void tg_trunk_mix(const tg_trunk *t, int layer, const tg_acts *a, int N) {
     ops->layernorm_forward(t->be, a->norm, a->mean2, a->rstd2, a->mid, p->w[TG_ROLE_NORM2_W],
                            p->w[TG_ROLE_NORM2_B], N, C, t->arch->norm_eps);
     linear(t, a->up, a->norm, p->w[TG_ROLE_UP_W], p->w[TG_ROLE_UP_B], N, F, C, false);
-    ops->gelu_forward(t->be, a->act, a->up, (size_t)N * (size_t)F);
+    ops->act_forward(t->be, a->act, a->up, (size_t)N * (size_t)F, TG_ACT_GELU_TANH);
     if (a->out != a->mid) ops->copy(t->be, a->out, a->mid, n);
     linear(t, a->out, a->act, p->w[TG_ROLE_DOWN_W], p->w[TG_ROLE_DOWN_B], N, C, F, true);
 }

@@ -1,24 +1,24 @@
-/* gelu, add, scale, fill, copy, sumsq. */
+/* act_forward and act_backward as gelu_tanh, add, scale, fill, copy, sumsq. */
 #include "tests/ops/ops.h"
 
 #define N(p) ((size_t)(p)->d[0])
 
 static void run_gelu_forward(tg_backend *be, void *const *b, const ops_problem *p) {
-    be->ops->gelu_forward(be, b[0], b[1], N(p));
+    be->ops->act_forward(be, b[0], b[1], N(p), TG_ACT_GELU_TANH);
 }
 
 static void run_gelu_backward(tg_backend *be, void *const *b, const ops_problem *p) {
-    be->ops->gelu_backward(be, b[0], b[1], b[2], N(p));
+    be->ops->act_backward(be, b[0], b[1], b[2], N(p), TG_ACT_GELU_TANH);
 }
 
 static void run_gelu_in_place(tg_backend *be, void *const *b, const ops_problem *p) {
     be->ops->copy(be, b[0], b[1], N(p));
-    be->ops->gelu_forward(be, b[0], b[0], N(p));
+    be->ops->act_forward(be, b[0], b[0], N(p), TG_ACT_GELU_TANH);
 }
 
 static void run_gelu_backward_in_place(tg_backend *be, void *const *b, const ops_problem *p) {
     be->ops->copy(be, b[0], b[1], N(p));
-    be->ops->gelu_backward(be, b[0], b[0], b[2], N(p));
+    be->ops->act_backward(be, b[0], b[0], b[2], N(p), TG_ACT_GELU_TANH);
 }
 
 static void run_add(tg_backend *be, void *const *b, const ops_problem *p) {
@@ -52,12 +52,12 @@ static const struct {
     double scale, tol; /* of the inputs; 1e-30: exact */
     double bytes;      /* per element */
 } kinds[] = {
-    {"gelu_forward", "", run_gelu_forward, 1, 6, 5e-7, 8},
-    {"gelu_forward", " in place", run_gelu_in_place, 1, 6, 5e-7, 8},
-    {"gelu_forward", " large", run_gelu_forward, 1, 200, 5e-7, 8},
-    {"gelu_backward", "", run_gelu_backward, 2, 6, 2e-6, 12},
-    {"gelu_backward", " in place", run_gelu_backward_in_place, 2, 6, 2e-6, 12},
-    {"gelu_backward", " large", run_gelu_backward, 2, 200, 1e-4, 12},
+    {"act_forward", "", run_gelu_forward, 1, 6, 5e-7, 8},
+    {"act_forward", " in place", run_gelu_in_place, 1, 6, 5e-7, 8},
+    {"act_forward", " large", run_gelu_forward, 1, 200, 5e-7, 8},
+    {"act_backward", "", run_gelu_backward, 2, 6, 2e-6, 12},
+    {"act_backward", " in place", run_gelu_backward_in_place, 2, 6, 2e-6, 12},
+    {"act_backward", " large", run_gelu_backward, 2, 200, 1e-4, 12},
     {"add", "", run_add, 1, 1, 1e-30, 12},
     {"scale", "", run_scale, 0, 1, 1e-30, 8},
     {"fill", "", run_fill, 0, 1, 1e-30, 4},
@@ -88,7 +88,7 @@ static void test(ops_ctx *c) {
 }
 
 static void grad(ops_ctx *c) {
-    if (!ops_wanted(c, "gelu_backward")) return;
+    if (!ops_wanted(c, "act_backward")) return;
     ops_problem f, b;
     make(&f, c, 0, 53);
     make(&b, c, 3, 53);
@@ -120,8 +120,9 @@ const ops_suite ops_suite_elementwise = {"elementwise", test, grad, perf};
 
 /* Forgets that the argument of tanh depends on x. */
 static void wrong_gelu_backward(tg_backend *be, float *dx, const float *dy, const float *x,
-                                size_t n) {
+                                size_t n, tg_act kind) {
     (void)be;
+    (void)kind;
     for (size_t i = 0; i < n; i++) dx[i] = dy[i] * (x[i] > 0 ? 1.0f : 0.0f);
 }
 
@@ -131,10 +132,10 @@ bool ops_selftest(ops_ctx *c) {
         tg_backend *be = c->subject[s];
         const tg_ops *right = be->ops;
         tg_ops wrong = *right;
-        wrong.gelu_backward = wrong_gelu_backward;
+        wrong.act_backward = wrong_gelu_backward;
         for (int broken = 0; broken < 2; broken++) {
             ops_ctx probe = *c;
-            probe.only_op = "gelu_backward";
+            probe.only_op = "act_backward";
             probe.backend = be->vtable->name;
             probe.subject[0] = be, probe.n_subjects = 1;
             probe.quiet = true;
@@ -152,7 +153,7 @@ bool ops_selftest(ops_ctx *c) {
             bool as_expected =
                 broken ? failed[0] > 0 && failed[1] > 0 : failed[0] == 0 && failed[1] == 0;
             if (!as_expected)
-                printf("  selftest on %s: a %s gelu_backward gave %d failures in compare, %d in "
+                printf("  selftest on %s: a %s act_backward gave %d failures in compare, %d in "
                        "gradcheck\n",
                        be->vtable->name, broken ? "wrong" : "right", failed[0], failed[1]);
             found = found && as_expected;

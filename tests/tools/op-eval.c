@@ -46,8 +46,8 @@ static void out(eval *e, const float *p, size_t n) {
 static void eval_gelu(eval *e) {
     size_t n = (size_t)e->d[0];
     float *x = in(e, n), *dy = in(e, n), *y = zeros(e, n), *dx = zeros(e, n);
-    e->be->ops->gelu_forward(e->be, y, x, n);
-    e->be->ops->gelu_backward(e->be, dx, dy, x, n);
+    e->be->ops->act_forward(e->be, y, x, n, TG_ACT_GELU_TANH);
+    e->be->ops->act_backward(e->be, dx, dy, x, n, TG_ACT_GELU_TANH);
     out(e, y, n);
     out(e, dx, n);
 }

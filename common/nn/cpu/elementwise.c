@@ -10,7 +10,7 @@ enum { RUN = 16384, RUN_SUM = 65536 };
 typedef struct map_job {
     const tg_cpu_kernels *k;
     float *y;
-    const float *x, *dy;
+    const float *x;
     float a;
     double *sums;
 } map_job;
@@ -20,22 +20,11 @@ typedef struct map_job {
         const map_job *j = arg;                                                                    \
         call;                                                                                      \
     }
-MAP_RANGE(gelu_range, j->k->gelu(j->y + i, j->x + i, n))
-MAP_RANGE(gelu_grad_range, j->k->gelu_grad(j->y + i, j->dy + i, j->x + i, n))
 MAP_RANGE(add_range, j->k->add(j->y + i, j->x + i, n))
 MAP_RANGE(scale_range, j->k->scale(j->y + i, j->a, n))
 MAP_RANGE(fill_range, j->k->fill(j->y + i, j->a, n))
 MAP_RANGE(copy_range, memcpy(j->y + i, j->x + i, n * sizeof(float)))
 MAP_RANGE(sumsq_range, j->sums[i / RUN_SUM] = j->k->sumsq(j->x + i, n))
-
-void tg_cpu_gelu_forward(tg_backend *be, float *y, const float *x, size_t n) {
-    tg_cpu_for(be, n, RUN, gelu_range, &(map_job){.k = be->kernels, .y = y, .x = x});
-}
-
-void tg_cpu_gelu_backward(tg_backend *be, float *dx, const float *dy, const float *x, size_t n) {
-    tg_cpu_for(be, n, RUN, gelu_grad_range,
-               &(map_job){.k = be->kernels, .y = dx, .dy = dy, .x = x});
-}
 
 void tg_cpu_add(tg_backend *be, float *y, const float *x, size_t n) {
     tg_cpu_for(be, n, 2 * RUN, add_range, &(map_job){.k = be->kernels, .y = y, .x = x});

@@ -42,9 +42,26 @@ typedef struct tg_score_tile {
 typedef struct tg_cpu_kernels {
     const char *isa;
 
-    /* elementwise.h */
-    void (*gelu)(float *y, const float *x, size_t n);
-    void (*gelu_grad)(float *dx, const float *dy, const float *x, size_t n);
+    /* activation.c; kind: tg_act */
+    void (*act)(float *y, const float *x, size_t n, int kind);
+    void (*act_grad)(float *dx, const float *dy, const float *x, size_t n, int kind);
+    /* x (rows, 2F): act(left half) times right half; dx as x. */
+    void (*gated)(float *y, const float *x, size_t rows, size_t F, int kind);
+    void (*gated_grad)(float *dx, const float *dy, const float *x, size_t rows, size_t F, int kind);
+    void (*softcap)(float *y, float cap, size_t n);
+
+    /* norm_rope.c: `rows` rows of C floats, ld apart in x, y and dx, dense in rstd. */
+    void (*rmsnorm)(float *y, float *rstd, const float *x, const float *gamma, size_t rows,
+                    size_t ld, int C, float eps, float offset);
+    /* dx = or += ; dgamma += over these rows, NULL when frozen. */
+    void (*rmsnorm_grad)(float *dx, float *dgamma, const float *dy, const float *x,
+                         const float *rstd, const float *gamma, size_t rows, size_t ld, int C,
+                         float offset, bool accumulate);
+    /* One head: pairs j of R / 2 turned by the angle whose cosine and sine are given. */
+    void (*rope_half)(float *x, const float *cos, const float *sin, int R, float sign);
+    void (*rope_pairs)(float *x, const float *cos, const float *sin, int R, float sign);
+
+    /* elementwise.c */
     void (*add)(float *y, const float *x, size_t n);
     void (*scale)(float *y, float a, size_t n);
     void (*fill)(float *y, float a, size_t n);

@@ -4,8 +4,19 @@
 
 #include "common/nn/cpu/kernels/simd.h"
 
-void TG_KERNEL(gelu)(float *y, const float *x, size_t n);
-void TG_KERNEL(gelu_grad)(float *dx, const float *dy, const float *x, size_t n);
+void TG_KERNEL(act)(float *y, const float *x, size_t n, int kind);
+void TG_KERNEL(act_grad)(float *dx, const float *dy, const float *x, size_t n, int kind);
+void TG_KERNEL(gated)(float *y, const float *x, size_t rows, size_t F, int kind);
+void TG_KERNEL(gated_grad)(float *dx, const float *dy, const float *x, size_t rows, size_t F,
+                           int kind);
+void TG_KERNEL(softcap)(float *y, float cap, size_t n);
+void TG_KERNEL(rmsnorm)(float *y, float *rstd, const float *x, const float *gamma, size_t rows,
+                        size_t ld, int C, float eps, float offset);
+void TG_KERNEL(rmsnorm_grad)(float *dx, float *dgamma, const float *dy, const float *x,
+                             const float *rstd, const float *gamma, size_t rows, size_t ld, int C,
+                             float offset, bool accumulate);
+void TG_KERNEL(rope_half)(float *x, const float *cos, const float *sin, int R, float sign);
+void TG_KERNEL(rope_pairs)(float *x, const float *cos, const float *sin, int R, float sign);
 void TG_KERNEL(add)(float *y, const float *x, size_t n);
 void TG_KERNEL(scale)(float *y, float a, size_t n);
 void TG_KERNEL(fill)(float *y, float a, size_t n);

@@ -5,8 +5,15 @@
 
 const tg_cpu_kernels TG_KERNEL(kernels) = {
     .isa = TG_ISA_NAME,
-    NAME(gelu),
-    NAME(gelu_grad),
+    NAME(act),
+    NAME(act_grad),
+    NAME(gated),
+    NAME(gated_grad),
+    NAME(softcap),
+    NAME(rmsnorm),
+    NAME(rmsnorm_grad),
+    NAME(rope_half),
+    NAME(rope_pairs),
     NAME(add),
     NAME(scale),
     NAME(fill),
