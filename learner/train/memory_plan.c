@@ -111,6 +111,9 @@ tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, con
         plan_supervised(p, arch);
     else
         plan_on_policy(p, s, arch, n_envs, max_len);
+    tg_arch widest = *arch;
+    widest.value_head = !s->supervised;
+    add(p, "checkpoint: copy of a network", "a smaller model", tg_model_bytes(&widest, 0));
     add(p, "evaluation: key/value cache", "a smaller train_evaluation.eval_batch_size",
         tg_decoder_bytes(arch, tg_eval_slots(s, arch, max_len), max_len));
     p->available = memory_available();
