@@ -36,6 +36,11 @@ typedef struct tg_registry {
 const tg_entry *tg_registry_at(const tg_registry *r, size_t i);
 const tg_entry *tg_registry_find(const tg_registry *r, const char *name); /* NULL: unknown */
 
+/* What a component learns of the run when it is opened. NULL where one is expected: all defaults. */
+typedef struct tg_open_context {
+    bool compat; /* `compat: rl4lms`: reproduce RL4LMs's quirks */
+} tg_open_context;
+
 /* A component chosen by a config section {id: …, args: {…}}. entry NULL: none was chosen. */
 typedef struct tg_choice {
     const tg_entry *entry;

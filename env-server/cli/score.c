@@ -75,13 +75,14 @@ static tg_status check_options(const tg_node *options, const chosen *metrics, co
     return TG_OK;
 }
 
-static tg_status compute_metrics(const chosen *c, const tg_texts *t, tg_metric_out *out,
-                                 tg_error *err) {
+static tg_status compute_metrics(const chosen *c, const tg_open_context *ctx, const tg_texts *t,
+                                 tg_metric_out *out, tg_error *err) {
     tg_metric_input in = {t->items, t->n, TG_SPLIT_TEST};
     tg_status st = TG_OK;
     for (size_t k = 0; k < c->n && st == TG_OK; k++) {
         tg_metric m;
-        st = tg_metric_open(&m, (const tg_metric_ops *)c->items[k].entry, c->items[k].options, err);
+        st = tg_metric_open(&m, (const tg_metric_ops *)c->items[k].entry, c->items[k].options, ctx,
+                            err);
         if (st != TG_OK) break;
         st = tg_metric_compute(&m, &in, out, err);
         tg_metric_close(&m);
@@ -90,8 +91,8 @@ static tg_status compute_metrics(const chosen *c, const tg_texts *t, tg_metric_o
 }
 
 /* values: (n of texts) per chosen reward. */
-static tg_status compute_rewards(const chosen *c, const tg_texts *t, tg_reward_value **values,
-                                 tg_arena *arena, tg_error *err) {
+static tg_status compute_rewards(const chosen *c, const tg_open_context *ctx, const tg_texts *t,
+                                 tg_reward_value **values, tg_arena *arena, tg_error *err) {
     for (size_t k = 0; k < c->n; k++) {
         tg_reward r;
         values[k] = tg_arena_array(arena, t->n, sizeof **values);
@@ -102,8 +103,8 @@ static tg_status compute_rewards(const chosen *c, const tg_texts *t, tg_reward_v
                                       .text = t->items[i].text,
                                       .text_len = t->items[i].text_len,
                                       .done = true};
-        tg_status st =
-            tg_reward_open(&r, (const tg_reward_ops *)c->items[k].entry, c->items[k].options, err);
+        tg_status st = tg_reward_open(&r, (const tg_reward_ops *)c->items[k].entry,
+                                      c->items[k].options, ctx, err);
         if (st != TG_OK) return st;
         st = tg_reward_score(&r, in, t->n, values[k], err);
         tg_reward_close(&r);
@@ -193,14 +194,16 @@ static tg_status score(const tg_args *args, const char *metric_names, const char
     if (st == TG_OK) st = choose(&rewards, reward_names, options, arena, err);
     if (st == TG_OK) st = check_options(options, &metrics, &rewards, err);
     if (st != TG_OK) return st;
+    /* check_options has seen to it that compat can only be rl4lms. */
+    const tg_open_context ctx = {.compat = tg_node_get(options, "compat") != NULL};
     tg_texts texts;
     st = tg_texts_read(&texts, file, err);
     if (st != TG_OK) return st;
     tg_metric_out values = {.arena = arena};
     tg_reward_value *reward_values[MAX_CHOSEN] = {0};
     tg_buf out = {0};
-    st = compute_metrics(&metrics, &texts, &values, err);
-    if (st == TG_OK) st = compute_rewards(&rewards, &texts, reward_values, arena, err);
+    st = compute_metrics(&metrics, &ctx, &texts, &values, err);
+    if (st == TG_OK) st = compute_rewards(&rewards, &ctx, &texts, reward_values, arena, err);
     if (st == TG_OK) {
         if (json)
             result_json(&values, &rewards, reward_values, texts.n, &out);

@@ -67,6 +67,7 @@ static tg_status read_metrics(tg_env_settings *s, tg_run_config *c, tg_error *er
 
 tg_status tg_env_settings_read(tg_env_settings *s, tg_run_config *c, tg_error *err) {
     memset(s, 0, sizeof *s);
+    s->context.compat = c->compat != NULL;
     struct env_section env;
     tg_arena *a = &c->arena;
     tg_status st =
@@ -123,6 +124,7 @@ uint64_t tg_env_settings_digest(const tg_env_settings *s) {
     tg_buf text = {0};
     episode_json(s, &text);
     tg_opts_json(mdp_options, &s->mdp, &text);
+    if (s->context.compat) tg_buf_puts(&text, "compat"); /* rewards differ */
     uint64_t digest = text.failed ? 0 : tg_hash64(text.data, text.len);
     tg_buf_fini(&text);
     return digest;

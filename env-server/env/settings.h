@@ -31,6 +31,7 @@ typedef struct tg_env_settings {
     tg_tokenizer_settings tokenizer;
     tg_mdp_settings mdp;
     int64_t n_envs;
+    tg_open_context context; /* the run's compat */
     tg_choice datapool;
     tg_choice reward; /* entry NULL: none, as in supervised training */
     tg_choice *metrics;

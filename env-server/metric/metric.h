@@ -42,8 +42,8 @@ tg_status tg_metric_emit_error(tg_metric_out *out, const char *key, const char *
 typedef struct tg_metric_ops {
     tg_entry entry;
     size_t state_size;
-    /* Either may be NULL. state is zeroed; close is called only after a successful open. */
-    tg_status (*open)(void *state, const void *options, tg_error *err);
+    /* Either may be NULL. state is zeroed, ctx never NULL; close is called only after a successful open. */
+    tg_status (*open)(void *state, const void *options, const tg_open_context *ctx, tg_error *err);
     void (*close)(void *state);
     tg_status (*compute)(const void *state, const tg_metric_input *in, tg_metric_out *out,
                          tg_error *err);
@@ -57,7 +57,7 @@ typedef struct tg_metric {
 } tg_metric;
 
 tg_status tg_metric_open(tg_metric *m, const tg_metric_ops *ops, const void *options,
-                         tg_error *err) TG_MUST_CHECK;
+                         const tg_open_context *ctx, tg_error *err) TG_MUST_CHECK;
 void tg_metric_close(tg_metric *m); /* also of a zeroed one */
 /* A metric that fails becomes an error value under its own name; only TG_NOMEM is returned. */
 tg_status tg_metric_compute(const tg_metric *m, const tg_metric_input *in, tg_metric_out *out,

@@ -18,11 +18,12 @@ const tg_registry *tg_metric_registry(void) {
 }
 
 tg_status tg_metric_open(tg_metric *m, const tg_metric_ops *ops, const void *options,
-                         tg_error *err) {
+                         const tg_open_context *ctx, tg_error *err) {
+    static const tg_open_context defaults = {0};
     memset(m, 0, sizeof *m);
     void *state = tg_alloc(ops->state_size);
     if (!state) return tg_fail_nomem(err, ops->state_size);
-    tg_status st = ops->open ? ops->open(state, options, err) : TG_OK;
+    tg_status st = ops->open ? ops->open(state, options, ctx ? ctx : &defaults, err) : TG_OK;
     if (st != TG_OK) {
         tg_free(state);
         return st;

@@ -15,7 +15,9 @@ static const tg_opt increasing_options[] = {
     TG_OPT_END};
 static const tg_opt no_options[] = {TG_OPT_END};
 
-static tg_status open_increasing(void *state, const void *opts, tg_error *err) {
+static tg_status open_increasing(void *state, const void *opts, const tg_open_context *ctx,
+                                 tg_error *err) {
+    (void)ctx;
     (void)err;
     *(struct options *)state = *(const struct options *)opts;
     return TG_OK;

@@ -37,7 +37,9 @@ static const tg_opt options[] = {
                "Texts of fewer than half as many words are scored as if they had that many."),
     TG_OPT_END};
 
-static tg_status open_reward(void *state, const void *opts, tg_error *err) {
+static tg_status open_reward(void *state, const void *opts, const tg_open_context *ctx,
+                             tg_error *err) {
+    (void)ctx;
     (void)err;
     *(struct options *)state = *(const struct options *)opts;
     return TG_OK;

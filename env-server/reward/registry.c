@@ -20,11 +20,12 @@ const tg_registry *tg_reward_registry(void) {
 }
 
 tg_status tg_reward_open(tg_reward *r, const tg_reward_ops *ops, const void *options,
-                         tg_error *err) {
+                         const tg_open_context *ctx, tg_error *err) {
+    static const tg_open_context defaults = {0};
     memset(r, 0, sizeof *r);
     void *state = tg_alloc(ops->state_size);
     if (!state) return tg_fail_nomem(err, ops->state_size);
-    tg_status st = ops->open ? ops->open(state, options, err) : TG_OK;
+    tg_status st = ops->open ? ops->open(state, options, ctx ? ctx : &defaults, err) : TG_OK;
     if (st != TG_OK) {
         tg_free(state);
         return st;

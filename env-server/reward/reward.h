@@ -38,8 +38,8 @@ typedef struct tg_reward_ops {
     bool terminal;      /* only a finished episode has a reward */
     bool slow;          /* runs on a pool thread, never on the server's loop */
     bool deterministic; /* a function of its input: an episode can be rebuilt by replay */
-    /* Either may be NULL. state is zeroed; close is called only after a successful open. */
-    tg_status (*open)(void *state, const void *options, tg_error *err);
+    /* Either may be NULL. state is zeroed, ctx never NULL; close is called only after a successful open. */
+    tg_status (*open)(void *state, const void *options, const tg_open_context *ctx, tg_error *err);
     void (*close)(void *state);
     /* Fills out[0 .. n). A failing return means that all n failed, for the reason in err. */
     tg_status (*score)(const void *state, const tg_reward_input *in, size_t n, tg_reward_value *out,
@@ -57,7 +57,7 @@ typedef struct tg_reward {
 } tg_reward;
 
 tg_status tg_reward_open(tg_reward *r, const tg_reward_ops *ops, const void *options,
-                         tg_error *err) TG_MUST_CHECK;
+                         const tg_open_context *ctx, tg_error *err) TG_MUST_CHECK;
 void tg_reward_close(tg_reward *r); /* also of a zeroed one */
 
 /* As ops->score, with every value validated: a failing call gives TG_REWARD_FAILED, a value that is

@@ -122,7 +122,7 @@ static double reward_of(const char *id, int64_t min_tokens, const char *text, bo
     tg_reward r;
     tg_reward_value v = {0};
     if (!CHECK(ops && ops->entry.built)) return -1;
-    CHECK_OK(tg_reward_open(&r, ops, &min_tokens, &err)); /* the only option of both */
+    CHECK_OK(tg_reward_open(&r, ops, &min_tokens, NULL, &err)); /* the only option of both */
     tg_reward_input in = {.text = text, .text_len = strlen(text), .done = done};
     CHECK_OK(tg_reward_score(&r, &in, 1, &v, &err));
     CHECK_EQ(v.status, TG_REWARD_OK);
@@ -172,7 +172,7 @@ static void check_metric(const char *id, const char *key, const json_t *corpus,
     tg_metric m;
     tg_metric_out out = {.arena = &arena};
     const tg_metric_ops *ops = (const tg_metric_ops *)tg_registry_find(tg_metric_registry(), id);
-    REQUIRE_OK(tg_metric_open(&m, ops, &min_tokens, &err));
+    REQUIRE_OK(tg_metric_open(&m, ops, &min_tokens, NULL, &err));
     tg_metric_input in = {items, n, TG_SPLIT_TEST};
     CHECK_OK(tg_metric_compute(&m, &in, &out, &err));
     REQUIRE(out.n == 1 && out.values[0].n_samples == n);
@@ -224,11 +224,11 @@ TEST(a_failed_reward_is_never_a_number) {
     tg_reward r;
     tg_reward_input in = {.done = true};
     tg_reward_value v;
-    REQUIRE_OK(tg_reward_open(&r, &bad, NULL, &err));
+    REQUIRE_OK(tg_reward_open(&r, &bad, NULL, NULL, &err));
     CHECK_EQ(tg_reward_score(&r, &in, 1, &v, &err), TG_OK);
     CHECK(v.status == TG_REWARD_INVALID && isnan(v.value));
     tg_reward_close(&r);
-    REQUIRE_OK(tg_reward_open(&r, &gone, NULL, &err));
+    REQUIRE_OK(tg_reward_open(&r, &gone, NULL, NULL, &err));
     CHECK_EQ(tg_reward_score(&r, &in, 1, &v, &err), TG_UNAVAILABLE);
     CHECK(v.status == TG_REWARD_FAILED && isnan(v.value));
     tg_reward_close(&r);
