@@ -12,7 +12,7 @@ struct args {
     const tg_node *apply_best, *models;
     int64_t label_ix, batch_size, max_n, length_limit, window_size, stride, max_doc_sents;
     double smooth_value, alpha, weight_factor;
-    bool include_prompt_for_eval, use_single_ref, force, lowercase, use_effective_order;
+    bool include_prompt_for_eval, force, lowercase, use_effective_order;
     bool limit_length, apply_avg, stemming, ensure_compatibility, use_text_from_meta_data;
     bool use_cache, use_ent, use_con, imager_load_cache, norm_histo;
 };
@@ -25,9 +25,6 @@ static const tg_opt learned_reward[] = {
     REQUIRED(label_ix, TG_T_INT, "Label whose probability is the value."),
     REQUIRED(batch_size, TG_T_INT, "Texts per forward pass."),
     TG_OPT_BOOL(struct args, include_prompt_for_eval, "true", "Classify the prompt with the text."),
-    TG_OPT_END};
-static const tg_opt rouge[] = {
-    TG_OPT_BOOL(struct args, use_single_ref, "true", "Only the first reference counts."),
     TG_OPT_END};
 static const tg_opt bert_score[] = {
     REQUIRED(language, TG_T_STR, "Language, which decides the model."), TG_OPT_END};
@@ -96,7 +93,6 @@ static const tg_opt causal_perplexity[] = {
 const tg_entry tg_metric_planned[] = {
     ROW("learned_reward", learned_reward, "Probability of a label under a sequence classifier."),
     ROW("meteor", no_options, "METEOR against the references."),
-    ROW("rouge", rouge, "ROUGE-1, -2, -L and -Lsum F."),
     ROW("bert_score", bert_score, "BERTScore F1 against the references."),
     ROW("bleu", no_options, "Corpus BLEU-4 on words between spaces."),
     ROW("bleurt", bleurt, "BLEURT against the references."),

@@ -5,7 +5,7 @@
 
 #include "env-server/metric/metric.h"
 
-extern const tg_metric_ops tg_metric_increasing_numbers, tg_metric_dates;
+extern const tg_metric_ops tg_metric_increasing_numbers, tg_metric_dates, tg_metric_rouge;
 
 extern const tg_entry tg_metric_planned[]; /* ends with a row without a name */
 

@@ -1,0 +1,67 @@
+/* Bootstrap resampling with a fixed stream. Pure but for the state passed in.
+ *
+ * numpy's stream is MT19937 (Matsumoto and Nishimura 1998) seeded by init_genrand; an index below n
+ * is a 32-bit draw under the smallest mask that holds n - 1, drawn again while it is too large. */
+#include "env-server/metric/bootstrap.h"
+
+#include "common/base/alloc.h"
+#include "common/base/rng.h"
+
+#include <stdlib.h>
+
+enum { ROUNDS = 1000, MT_N = 624, MT_M = 397 };
+
+void tg_bootstrap_init(tg_bootstrap *b, int64_t seed) {
+    b->numpy = seed != INT64_MIN;
+    b->series = 0;
+    b->mt[0] = (uint32_t)seed;
+    for (uint32_t i = 1; i < MT_N; i++)
+        b->mt[i] = 1812433253u * (b->mt[i - 1] ^ (b->mt[i - 1] >> 30)) + i;
+    b->at = MT_N;
+}
+
+static uint32_t mt_u32(tg_bootstrap *b) {
+    if (b->at == MT_N) {
+        for (unsigned i = 0; i < MT_N; i++) {
+            uint32_t y = (b->mt[i] & 0x80000000u) | (b->mt[(i + 1) % MT_N] & 0x7fffffffu);
+            b->mt[i] = b->mt[(i + MT_M) % MT_N] ^ (y >> 1) ^ (y & 1 ? 0x9908b0dfu : 0);
+        }
+        b->at = 0;
+    }
+    uint32_t y = b->mt[b->at++];
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    return y ^ (y >> 18);
+}
+
+static size_t numpy_below(tg_bootstrap *b, size_t n) {
+    uint32_t largest = (uint32_t)(n - 1), mask = largest, draw;
+    if (!largest) return 0;
+    for (unsigned shift = 1; shift < 32; shift *= 2) mask |= mask >> shift;
+    do draw = mt_u32(b) & mask;
+    while (draw > largest);
+    return draw;
+}
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+tg_status tg_bootstrap_mid(tg_bootstrap *b, const double *x, size_t n, double *mid, tg_error *err) {
+    tg_rng rng = tg_rng_at(0, TG_RNG_BOOTSTRAP, b->series++, 0);
+    double *means = tg_alloc_array(ROUNDS, sizeof *means);
+    if (!means) return tg_fail_nomem(err, ROUNDS * sizeof *means);
+    for (size_t k = 0; k < ROUNDS; k++) {
+        double sum = 0;
+        for (size_t i = 0; i < n; i++)
+            sum += x[b->numpy ? numpy_below(b, n) : (size_t)tg_rng_below(&rng, n)];
+        means[k] = sum / (double)n;
+    }
+    qsort(means, ROUNDS, sizeof *means, by_value);
+    double low = means[ROUNDS / 2 - 1], high = means[ROUNDS / 2];
+    *mid = high - (high - low) * 0.5;
+    tg_free(means);
+    return TG_OK;
+}
