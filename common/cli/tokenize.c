@@ -131,6 +131,7 @@ static tg_status read_all(FILE *in, tg_buf *text, tg_error *err) {
         text->len += n;
         if (!n) break;
     }
+    tg_buf_append(text, "", 0); /* ends the text with a NUL */
     return ferror(in) ? tg_fail_errno(err, TG_IO, "reading the input") : TG_OK;
 }
 
