@@ -84,6 +84,18 @@ awk '{ if (match($0, /"first_ratio_error": [^,]*/)) { v = substr($0, RSTART + 21
        if (match($0, /"first_clip_fraction": [^,]*/)) { v = substr($0, RSTART + 23, RLENGTH - 23); if (v + 0 != 0) bad = 1 } }
      END { exit bad || n != 40 }' one/timing.jsonl && ok || bad "the first ratio is not 1" one/timing.jsonl
 
+# One network for policy and critic, single transitions; stopped after four iterations and extended to eight.
+shared="alg.policy.args.critic=shared alg.args.minibatch=transition train_evaluation.eval_every=8"
+train ppo.yml whole $shared train_evaluation.n_iters=8
+train ppo.yml part $shared train_evaluation.n_iters=4
+train ppo.yml part $shared train_evaluation.n_iters=8 --resume
+cmp -s whole/model/model.safetensors part/model/model.safetensors && cmp -s whole/rollout_info.jsonl part/rollout_info.jsonl && ok || bad "shared critic, extended" part.log
+[ ! -e whole/checkpoints/checkpoint_8/value.safetensors ] && ok || bad "a shared critic has no network of its own"
+
+# The last evaluation on val is written once, and twice where RL4LMs's behaviour is asked for.
+train ppo.yml quirk train_evaluation.n_iters=2 train_evaluation.eval_every=2 compat=rl4lms
+[ "$(wc -l <whole/val_split_metrics.jsonl) $(wc -l <quirk/val_split_metrics.jsonl)" = "2 3" ] && ok || bad "lines of val metrics" quirk.log
+
 # The learner is killed after a checkpoint.
 "$textgen" train ppo.yml --run-dir killed --workers 2 >killed.log 2>&1 & run=$!
 if wait_for "killed/checkpoints/checkpoint_*[0-9]"; then
