@@ -4,6 +4,7 @@
 
 #include "common/text/unicode.h"
 #include "common/text/utf8.h"
+#include "env-server/reward/pytext.h"
 
 #include <string.h>
 #include <utf8proc.h>
@@ -25,6 +26,10 @@ static const uint32_t mid_letter[] = {0x27,   0x2E,   0x3A,   0xB7,   0x387,  0x
                                       0xFE52, 0xFE55, 0xFF07, 0xFF0E, 0xFF1A};
 
 #define IN(table, c) tg_unicode_in_ranges(table, sizeof table / sizeof *table / 2, c)
+
+bool tg_py_space(uint32_t c) {
+    return c < 0x80 ? (c >= 9 && c <= 13) || (c >= 28 && c <= 32) : tg_py_isspace(c);
+}
 
 bool tg_py_isword(uint32_t c) {
     if (c < 0x80)

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+bool tg_py_space(uint32_t c);   /* str.isspace() of one character */
 bool tg_py_isword(uint32_t c);  /* \w: letters, numbers of every kind, underscore */
 bool tg_py_isupper(uint32_t c); /* str.isupper() of one character */
 bool tg_py_islower(uint32_t c);
