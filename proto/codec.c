@@ -142,17 +142,19 @@ ProtobufCBinaryData tg_blob_doubles(const double *values, size_t n) {
 typedef struct scratch {
     tg_arena arena;
     size_t used, budget;
-    bool exhausted; /* the budget, not the machine */
+    bool over_budget, no_memory;
 } scratch;
 
 static void *scratch_alloc(void *data, size_t size) {
     scratch *s = data;
     if (size > s->budget - s->used) {
-        s->exhausted = true;
+        s->over_budget = true;
         return NULL;
     }
     s->used += size;
-    return tg_arena_alloc(&s->arena, size);
+    void *p = tg_arena_alloc(&s->arena, size);
+    if (!p) s->no_memory = true;
+    return p;
 }
 
 static void scratch_free(void *data, void *p) {
@@ -204,12 +206,11 @@ tg_status tg_msg_decode_counted(tg_msg_type type, const void *bytes, size_t len,
     cost->scratch = s.used;
     if (in) {
         st = convert(row, in, out, cost, err);
-    } else if (s.exhausted) {
-        st = tg_fail(err, TG_PROTOCOL, "%s: needs more memory than its size allows",
-                     tg_msg_name(type));
-    } else {
-        /* The check above accepts nothing that protobuf-c refuses, so what failed is the memory. */
+    } else if (s.no_memory) {
         st = tg_fail_nomem(err, s.used);
+    } else {
+        st = tg_fail(err, TG_PROTOCOL, "%s: %s", tg_msg_name(type),
+                     s.over_budget ? "needs more memory than its size allows" : "malformed field");
     }
     tg_arena_fini(&s.arena);
     return st;

@@ -50,8 +50,10 @@ static bool read_bytes(cursor *c, uint64_t len, entry *e) {
 
 static bool read_entry(cursor *c, entry *e) {
     uint64_t key;
+    const uint8_t *start = c->at;
     *e = (entry){0};
-    if (!read_varint(c, &key) || key >> 3 == 0 || key >> 3 > (1u << 29) - 1) return false;
+    if (!read_varint(c, &key) || c->at - start > 5) return false; /* 29 bits and the wire type */
+    if (key >> 3 == 0 || key >> 3 > (1u << 29) - 1) return false;
     e->id = (uint32_t)(key >> 3);
     e->wire_type = key & 7;
     switch (e->wire_type) {

@@ -407,6 +407,14 @@ static void start_timers(tg_link *link) {
     uv_timer_start(&link->tick, on_tick, link->tick_ms, link->tick_ms);
 }
 
+void tg_link_tick_for(tg_link *link, uint32_t heartbeat_ms) {
+    uint64_t wanted = TG_MAX(heartbeat_ms / 2, 5);
+    if (wanted >= link->tick_ms) return;
+    link->tick_ms = wanted;
+    link->last_tick_ms = tg_clock_ms();
+    uv_timer_start(&link->tick, on_tick, wanted, wanted);
+}
+
 static tg_status draw_identity(tg_link *link, tg_error *err) {
     if (getrandom(link->uuid, sizeof link->uuid, 0) != sizeof link->uuid ||
         getrandom(&link->next_session, sizeof link->next_session, 0) != sizeof link->next_session) {

@@ -71,5 +71,7 @@ void tg_sessions_judge_silence(tg_link *link);
 /* After a session ended: a dialling link closes its socket and tries again later. */
 void tg_link_redial(tg_link *link, const char *reason);
 void tg_link_probe_soon(tg_link *link);
+/* A peer may want heartbeats more often than we asked for. */
+void tg_link_tick_for(tg_link *link, uint32_t heartbeat_ms);
 
 #endif

@@ -25,6 +25,7 @@ tg_session *tg_session_create(tg_link *link, tg_peer peer, uint64_t id, uint32_t
     s->next = link->sessions;
     link->sessions = s;
     link->n_sessions++;
+    tg_link_tick_for(link, heartbeat_ms);
     return s;
 }
 

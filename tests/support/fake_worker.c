@@ -14,7 +14,7 @@
 #include <string.h>
 #include <zmq.h>
 
-enum { SLOTS = 256, MAX_TOKENS = 8, HEARTBEAT_MS = 30, OLD = 4 };
+enum { SLOTS = 256, MAX_TOKENS = 8, OLD = 4 };
 
 typedef struct slot {
     bool open, reset, refused_once;
@@ -104,7 +104,7 @@ static tg_env_spec spec_of(const tg_fake_worker *w) {
 
 static void say_hello(tg_fake_worker *w) {
     tg_hello h = {.proto_major = TG_PROTO_MAJOR,
-                  .heartbeat_ms = HEARTBEAT_MS,
+                  .heartbeat_ms = (uint32_t)w->opts.heartbeat_ms,
                   .role = TG_ROLE_WORKER,
                   .software = "fake",
                   .has_spec = true,
@@ -263,12 +263,20 @@ static void metric(tg_fake_worker *w, uint64_t seq, const tg_metric_request *req
 
 static void welcome_client(tg_fake_worker *w, uint64_t seq) {
     w->session = tg_clock_ns();
-    tg_welcome welcome = {.heartbeat_ms = HEARTBEAT_MS,
+    tg_welcome welcome = {.heartbeat_ms = (uint32_t)w->opts.heartbeat_ms,
                           .session = w->session,
                           .software = "fake",
                           .has_spec = true,
                           .spec = spec_of(w)};
     send_msg(w, TG_MSG_WELCOME, seq, &welcome);
+}
+
+static void heard_error(tg_fake_worker *w, const tg_wire_error *e) {
+    atomic_store(&w->last_error, (int)e->code);
+    if (e->code != TG_CODE_FENCED || w->opts.listen) return;
+    memset(w->slots, 0, sizeof w->slots); /* given up by the client: begin anew */
+    w->session = 0;
+    say_hello(w);
 }
 
 static void handle(tg_fake_worker *w, const tg_frame *head, const void *msg) {
@@ -286,7 +294,7 @@ static void handle(tg_fake_worker *w, const tg_frame *head, const void *msg) {
     case TG_MSG_STEP: step_batch(w, head->seq, msg); break;
     case TG_MSG_SAMPLE_RANGE: samples(w, head->seq, msg); break;
     case TG_MSG_METRIC: metric(w, head->seq, msg); break;
-    case TG_MSG_ERROR: atomic_store(&w->last_error, (int)((const tg_wire_error *)msg)->code); break;
+    case TG_MSG_ERROR: heard_error(w, msg); break;
     default: break;
     }
 }
@@ -329,7 +337,7 @@ static void *run(void *arg) {
     while (!atomic_load(&w->stop) && !w->dead) {
         receive(w);
         uint64_t now = tg_clock_ms();
-        if (w->session && !w->stalled && now - w->beat_ms >= HEARTBEAT_MS) {
+        if (w->session && !w->stalled && now - w->beat_ms >= (uint64_t)w->opts.heartbeat_ms) {
             w->beat_ms = now;
             send_msg(w, TG_MSG_HEARTBEAT, 0, &(tg_heartbeat){0});
         }
@@ -349,6 +357,7 @@ tg_fake_worker *tg_fake_start(const tg_fake_opts *opts) {
     tg_fake_worker *w = calloc(1, sizeof *w);
     if (!w) abort();
     w->opts = *opts;
+    if (w->opts.heartbeat_ms == 0) w->opts.heartbeat_ms = 1000;
     strncpy(w->address, opts->address, sizeof w->address - 1);
     if (pthread_create(&w->thread, NULL, run, w) != 0) abort();
     return w;

@@ -26,6 +26,7 @@ typedef struct tg_fake_opts {
     bool listen; /* bind and wait for the client's Hello; else dial and say it */
     uint64_t config_digest, tokenizer_digest; /* 0: 1 */
     uint32_t capacity;
+    int heartbeat_ms; /* 0: 1000; a busy machine must not make a sound worker look silent */
     bool not_deterministic;
     tg_fake_fault fault;
     int fault_after; /* step items answered before the fault begins */

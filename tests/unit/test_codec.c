@@ -69,6 +69,7 @@ TEST(malformed_payloads_are_refused_by_field) {
     REFUSED(TG_MSG_BYE, "\x0a", "Bye: cut off");
     REFUSED(TG_MSG_BYE, "\x0b\x0c", "Bye: cut off");                      /* group */
     REFUSED(TG_MSG_BYE, "\x00\x01", "Bye: cut off");                      /* field 0 */
+    REFUSED(TG_MSG_BYE, "\x98\xf0\x98\x9f\x80\x00\x08", "Bye: cut off");  /* key of six bytes */
     REFUSED(TG_MSG_BYE, "\x08\x01", "Bye.reason: has another wire type"); /* varint for text */
     REFUSED(TG_MSG_BYE, "\x0a\x01\xff", "Bye.reason: not UTF-8");
     REFUSED(TG_MSG_BYE, "\x0a\x02\xc0\x80", "Bye.reason: not UTF-8");         /* overlong */

@@ -245,6 +245,21 @@ TEST(the_dialler_returns_when_the_listener_restarts) {
     teardown(&f);
 }
 
+TEST(heartbeats_come_as_often_as_the_peer_wants) {
+    fixture f;
+    setup(&f, "often");
+    start(&f, &f.worker, true, 60000);
+    start(&f, &f.client, false, 100);
+    RUN_UNTIL(&f, f.client.ready == 1 && f.worker.ready == 1);
+    for (int i = 0; i < 1000; i++) { /* more than three of the client's heartbeats */
+        uv_run(&f.loop, UV_RUN_NOWAIT);
+        usleep(1000);
+    }
+    CHECK_EQ(f.client.closed, 0);
+    CHECK_EQ(tg_session_last_beat(f.client.session)->completed, 77);
+    teardown(&f);
+}
+
 /* ---- peers that are not ours ---------------------------------------------------------------- */
 
 typedef struct raw {

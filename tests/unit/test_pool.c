@@ -27,7 +27,7 @@ static tg_pool *open_pool(int min_workers) {
                          .min_workers = min_workers,
                          .open_timeout_ms = 10000,
                          .call_timeout_ms = 10000,
-                         .heartbeat_ms = 30};
+                         .heartbeat_ms = 1000};
     tg_status st = tg_pool_open(&pool, &opts, &err);
     tg_check(st == TG_OK, __FILE__, __LINE__, "%s", st == TG_OK ? "" : err.msg);
     return pool;
@@ -181,8 +181,7 @@ TEST(a_pool_can_connect_to_workers_that_listen) {
     tg_fake_worker *b = tg_fake_start(&(tg_fake_opts){.address = fresh_address(), .listen = true});
     snprintf(both, sizeof both, "%s,%s", first, address);
     tg_pool *pool = NULL;
-    tg_pool_opts opts = {
-        .connect = both, .min_workers = 2, .open_timeout_ms = 10000, .heartbeat_ms = 30};
+    tg_pool_opts opts = {.connect = both, .min_workers = 2, .open_timeout_ms = 10000};
     REQUIRE_OK(tg_pool_open(&pool, &opts, &err));
     transcript got;
     play(pool, 4, &got, NULL, NULL);
@@ -251,8 +250,9 @@ static void survive(tg_fake_fault fault, int after, tg_pool_stats *st) {
     const transcript *want = reference();
     transcript got;
     fresh_address();
-    tg_fake_worker *a =
-        tg_fake_start(&(tg_fake_opts){.address = address, .fault = fault, .fault_after = after});
+    tg_fake_opts opts = {.address = address, .fault = fault, .fault_after = after};
+    if (fault == TG_FAKE_STALL) opts.heartbeat_ms = 60; /* noticed after 180 ms */
+    tg_fake_worker *a = tg_fake_start(&opts);
     tg_fake_worker *b = tg_fake_start(&(tg_fake_opts){.address = address});
     tg_pool *pool = open_pool(2);
     REQUIRE(pool != NULL);
@@ -278,7 +278,7 @@ TEST(a_worker_that_dies_is_replaced_without_a_trace) {
 TEST(a_worker_that_stalls_is_replaced) {
     tg_pool_stats st = {0};
     survive(TG_FAKE_STALL, 10, &st);
-    CHECK_EQ(st.workers_lost, 1);
+    CHECK(st.workers_lost >= 1);
     CHECK(st.episodes_rebuilt > 0);
 }
 
@@ -398,8 +398,7 @@ TEST(a_call_without_an_answer_ends_at_its_deadline) {
     tg_fake_worker *w =
         tg_fake_start(&(tg_fake_opts){.address = fresh_address(), .fault = TG_FAKE_MUTE});
     tg_pool *pool = NULL;
-    tg_pool_opts opts = {
-        .bind = address, .call_timeout_ms = 300, .heartbeat_ms = 30, .open_timeout_ms = 10000};
+    tg_pool_opts opts = {.bind = address, .call_timeout_ms = 300, .open_timeout_ms = 10000};
     REQUIRE_OK(tg_pool_open(&pool, &opts, &err));
     REQUIRE_OK(tg_pool_open_slots(pool, 1, &err));
     tg_pool_event e;
@@ -432,8 +431,7 @@ TEST(calls_without_any_worker_end_at_their_deadline) {
     tg_error err;
     tg_fake_worker *w = tg_fake_start(&(tg_fake_opts){.address = fresh_address()});
     tg_pool *pool = NULL;
-    tg_pool_opts opts = {
-        .bind = address, .call_timeout_ms = 300, .heartbeat_ms = 30, .open_timeout_ms = 10000};
+    tg_pool_opts opts = {.bind = address, .call_timeout_ms = 300, .open_timeout_ms = 10000};
     REQUIRE_OK(tg_pool_open(&pool, &opts, &err));
     REQUIRE_OK(tg_pool_open_slots(pool, 2, &err));
     tg_fake_stop(&w, false);
@@ -492,8 +490,7 @@ TEST(full_workers_are_said_to_be_full) {
     tg_error err;
     tg_fake_worker *a = tg_fake_start(&(tg_fake_opts){.address = fresh_address(), .capacity = 3});
     tg_pool *pool = NULL;
-    tg_pool_opts opts = {
-        .bind = address, .call_timeout_ms = 300, .heartbeat_ms = 30, .open_timeout_ms = 10000};
+    tg_pool_opts opts = {.bind = address, .call_timeout_ms = 300, .open_timeout_ms = 10000};
     REQUIRE_OK(tg_pool_open(&pool, &opts, &err));
     CHECK_EQ(tg_pool_open_slots(pool, 4, &err), TG_UNAVAILABLE);
     CHECK(strstr(err.msg, "3 of 4 slots are open: 1 workers have room for 3") != NULL);
