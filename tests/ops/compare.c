@@ -4,7 +4,6 @@
 #include "common/base/alloc.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { RUNS = 2 }; /* on the same buffers: accumulation is seen */
@@ -22,7 +21,8 @@ static double worst(const float *got, const float *want, size_t n, double tol, s
 }
 
 static bool outputs_agree(ops_device *got, float *const *want, bool bits, const char *what,
-                          bool quiet) {
+                          const ops_ctx *c) {
+    const bool quiet = c->quiet, verbose = c->verbose;
     bool ok = true;
     for (int i = 0; i < got->p->n; i++) {
         const ops_buf *b = &got->p->buf[i];
@@ -41,7 +41,7 @@ static bool outputs_agree(ops_device *got, float *const *want, bool bits, const 
                        got->p->op, got->p->label, what, b->name, at, (double)values[at],
                        (double)expected[at], e, b->tol);
         }
-        if (getenv("TG_OPS_VERBOSE") && b->out && !bits)
+        if (verbose && b->out && !bits)
             printf("    %s %s %s: %.3g of tolerance %g\n", got->p->op, got->p->label, b->name, e,
                    b->tol);
         tg_free(values);
@@ -77,7 +77,7 @@ static bool threads_agree(ops_ctx *c, const ops_problem *p, tg_backend *be, floa
         ops_device d;
         ops_device_open(&d, other, p);
         ops_device_run(&d, RUNS);
-        ok = outputs_agree(&d, first, true, "bits differ with more threads", c->quiet) && ok;
+        ok = outputs_agree(&d, first, true, "bits differ with more threads", c) && ok;
         ops_device_close(&d);
         other->ops = ops;
         tg_backend_close(&other);
@@ -96,7 +96,7 @@ void ops_compare(ops_ctx *c, ops_problem *p) {
         float *got[OPS_BUFS] = {0};
         ops_device_open(&d, c->subject[s], p);
         ops_device_run(&d, RUNS);
-        bool ok = outputs_agree(&d, want, false, c->subject[s]->vtable->name, c->quiet);
+        bool ok = outputs_agree(&d, want, false, c->subject[s]->vtable->name, c);
         take(&d, got);
         ops_device_close(&d);
         ok = threads_agree(c, p, c->subject[s], got) && ok;

@@ -14,7 +14,7 @@ static const ops_suite *const suites[] = {
 };
 
 static const char help[] =
-    "usage: tg-ops MODE [-o OP] [-b BACKEND] [-t THREADS] [--json FILE]\n"
+    "usage: tg-ops MODE [-o OP] [-b BACKEND] [-t THREADS] [-v] [--json FILE]\n"
     "\n"
     "  test      each backend against ref, and against itself with 1, 2 and 3 threads\n"
     "  grad      backward ops against central differences of the forward ops\n"
@@ -26,6 +26,7 @@ static const char help[] =
     "  -o OP         only ops whose name contains OP\n"
     "  -b BACKEND    only this backend (default: all but ref)\n"
     "  -t THREADS    for perf (default: one per CPU)\n"
+    "  -v            test: how much of its tolerance each output used\n"
     "  --json FILE   perf: also one JSON object a line\n"
     "\n"
     "examples:\n"
@@ -134,6 +135,8 @@ int main(int argc, char **argv) {
             c.only_op = argv[++i];
         else if (!strcmp(argv[i], "-b") && more)
             c.backend = argv[++i];
+        else if (!strcmp(argv[i], "-v"))
+            c.verbose = true;
         else if (!strcmp(argv[i], "--json") && more)
             json = argv[++i];
         else if (!strcmp(argv[i], "-t") && more && tg_parse_i64(argv[i + 1], &threads) &&

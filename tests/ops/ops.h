@@ -48,7 +48,7 @@ typedef struct ops_ctx {
     const char *only_op, *backend; /* filters; NULL: all */
     int threads;                   /* perf; 0: all */
     int passed, failed;
-    bool quiet;
+    bool quiet, verbose;
     uint64_t cases;
     tg_backend *ref;
     tg_backend *subject[8]; /* backends under test */

@@ -37,12 +37,15 @@ static inline vf vsplat(float x) {
     return x - (vf){0};
 }
 
+/* Halves are added to halves: a fixed order, a few shuffles. */
 static inline float vsum(vf v) {
-    float t[LANES];
-    vstore(t, v);
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) t[i] += t[i + half];
-    return t[0];
+#if defined(TG_ISA_AVX512)
+    v += __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+    v += __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3);
+#elif defined(TG_ISA_AVX2)
+    v += __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
+#endif
+    return (v[0] + v[2]) + (v[1] + v[3]);
 }
 
 static inline float float_of_bits(uint32_t bits) {
