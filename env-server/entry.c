@@ -77,15 +77,6 @@ tg_status tg_choice_read(const tg_registry *r, const tg_node *section, const cha
     return tg_opts_read(e->options, out->options, args, args_path, arena, err);
 }
 
-void tg_choice_set_compat(tg_choice *c, const char *compat) {
-    if (!c->entry || !c->entry->options || !compat) return;
-    for (const tg_opt *o = c->entry->options; o->key; o++) {
-        if (strcmp(o->key, "compat") != 0 || o->type != TG_T_STR) continue;
-        const char **field = (const char **)((char *)c->options + o->offset);
-        if (!*field) *field = compat;
-    }
-}
-
 tg_status tg_choice_require_built(const tg_choice *c, tg_error *err) {
     if (!c->entry || c->entry->built) return TG_OK;
     if (c->file && c->line > 0)

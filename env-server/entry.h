@@ -54,12 +54,6 @@ typedef struct tg_choice {
  * accepted here. */
 tg_status tg_choice_read(const tg_registry *r, const tg_node *section, const char *path,
                          tg_arena *arena, tg_choice *out, tg_error *err) TG_MUST_CHECK;
-/* Hands the config's top-level `compat` ("rl4lms" or NULL) on to a component that has a text option
- * of that name and whose section did not set it. compat is borrowed. */
-#define TG_OPT_COMPAT(S)                                                                           \
-    TG_OPT_ROW(S, compat, TG_T_STR, TG_OPT_NULLABLE, NULL, 0, 0, "rl4lms",                         \
-               "rl4lms: reproduce RL4LMs where it is known to be wrong.")
-void tg_choice_set_compat(tg_choice *c, const char *compat);
 /* TG_UNSUPPORTED by name unless the chosen row is built. */
 tg_status tg_choice_require_built(const tg_choice *c, tg_error *err) TG_MUST_CHECK;
 /* {"id": …, "args": {…}}, or null. */

@@ -43,9 +43,6 @@ static tg_status choose(chosen *c, const char *names, const tg_node *options, tg
         tg_status st =
             tg_choice_read(c->registry, section, c->registry->kind, arena, &c->items[c->n], err);
         if (st == TG_OK) st = tg_choice_require_built(&c->items[c->n], err);
-        const tg_node *compat = tg_node_get(options, "compat");
-        if (st == TG_OK && compat && compat->kind == TG_NODE_SCALAR)
-            tg_choice_set_compat(&c->items[c->n], compat->text);
         if (st != TG_OK) return st;
         c->n++;
         names += n + (names[n] == ',');

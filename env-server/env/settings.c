@@ -59,7 +59,6 @@ static tg_status read_metrics(tg_env_settings *s, tg_run_config *c, tg_error *er
         tg_status st = tg_choice_read(tg_metric_registry(), list->items[i], path, &c->arena,
                                       &s->metrics[i], err);
         if (st != TG_OK) return st;
-        tg_choice_set_compat(&s->metrics[i], c->compat);
         s->n_metrics++;
     }
     return TG_OK;
@@ -74,14 +73,12 @@ tg_status tg_env_settings_read(tg_env_settings *s, tg_run_config *c, tg_error *e
         tg_opts_read(tokenizer_options, &s->tokenizer, c->tokenizer, "tokenizer", a, err);
     if (st == TG_OK && c->reward_fn)
         st = tg_choice_read(tg_reward_registry(), c->reward_fn, "reward_fn", a, &s->reward, err);
-    tg_choice_set_compat(&s->reward, c->compat);
     if (st == TG_OK && !c->datapool)
         st =
             tg_fail(err, TG_CONFIG,
                     "%s: datapool: missing; add datapool.id, such as dummy_pool or jsonl", c->file);
     if (st == TG_OK)
         st = tg_choice_read(tg_datapool_registry(), c->datapool, "datapool", a, &s->datapool, err);
-    tg_choice_set_compat(&s->datapool, c->compat);
     if (st == TG_OK) st = tg_opts_read(env_options, &env, c->env, "env", a, err);
     if (st == TG_OK) st = tg_opts_read(mdp_options, &s->mdp, env.args, "env.args", a, err);
     if (st == TG_OK) s->n_envs = env.n_envs;

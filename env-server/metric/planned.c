@@ -92,7 +92,6 @@ static const tg_opt causal_perplexity[] = {
 
 const tg_entry tg_metric_planned[] = {
     ROW("learned_reward", learned_reward, "Probability of a label under a sequence classifier."),
-    ROW("meteor", no_options, "METEOR against the references."),
     ROW("bert_score", bert_score, "BERTScore F1 against the references."),
     ROW("bleu", no_options, "Corpus BLEU-4 on words between spaces."),
     ROW("bleurt", bleurt, "BLEURT against the references."),

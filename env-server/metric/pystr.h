@@ -24,7 +24,4 @@ unsigned tg_py_put(uint32_t c, char *out);
 /* Appends str.lower(): full mapping, final sigma included. Failure is sticky in out. */
 void tg_py_lower(tg_buf *out, const char *text, size_t len);
 
-/* Appends Python's repr() of a list of texts, as str() renders it: ['it\'s', "it's"]. */
-void tg_py_list_repr(tg_buf *out, const char *const *texts, size_t n);
-
 #endif

@@ -9,6 +9,7 @@
 static const tg_entry *const built[] = {
     &tg_metric_increasing_numbers.entry,
     &tg_metric_dates.entry,
+    &tg_metric_meteor.entry,
     &tg_metric_rouge.entry,
     NULL,
 };

@@ -81,7 +81,6 @@ static const tg_opt preference_model[] = {
 
 const tg_entry tg_reward_planned[] = {
     ROW("learned_reward", learned_reward, "Probability of a label under a sequence classifier."),
-    ROW("meteor", meteor, "METEOR against the references."),
     ROW("rouge", rouge, "ROUGE F against the first or all references."),
     ROW("rouge_combined", meteor, "Mean of ROUGE-1, ROUGE-2 and ROUGE-L F."),
     ROW("bert_score", bert_score, "BERTScore F1 against the references."),

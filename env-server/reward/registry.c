@@ -11,6 +11,7 @@
 static const tg_entry *const built[] = {
     &tg_reward_increasing_numbers.entry,
     &tg_reward_sentences_with_dates.entry,
+    &tg_reward_meteor.entry,
     NULL,
 };
 

@@ -5,6 +5,7 @@ Everything is kept in the user's cache.
 """
 import glob
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -41,7 +42,8 @@ def data():
                         z.extract(member, os.path.join(base, "tokenizers"))
         for f in os.listdir(WORDNET):
             if os.path.isfile(os.path.join(WORDNET, f)):
-                os.symlink(os.path.join(WORDNET, f), os.path.join(base, "corpora", "wordnet", f))
+                shutil.copyfile(os.path.join(WORDNET, f), os.path.join(base, "corpora", "wordnet", f))
+        open(os.path.join(base, "corpora", "wordnet", "index.sense"), "w").close()  # asked for, not read by METEOR
         with open(os.path.join(base, "corpora", "wordnet", "lexnames"), "w") as f:
             kinds = {"adj": 3, "adv": 4, "noun": 1, "verb": 2}
             for i, n in enumerate(LEXNAMES):

@@ -1,5 +1,6 @@
 /* Python's view of characters: lower(), isupper(), \w and repr() of lists. */
 #include "common/base/alloc.h"
+#include "env-server/metric/pyrepr.h"
 #include "env-server/metric/pystr.h"
 #include "tests/support/tg_test.h"
 
@@ -36,7 +37,7 @@ TEST(classes_are_pythons) {
 static const char *repr(const char *const *texts, size_t n) {
     static tg_buf b;
     tg_buf_reset(&b);
-    tg_py_list_repr(&b, texts, n);
+    tg_py_repr_list(&b, texts, n);
     tg_buf_putc(&b, 0);
     return b.data;
 }
@@ -55,7 +56,7 @@ TEST(memory_may_run_out) {
         tg_buf b = {0};
         tg_alloc_fail_after(k);
         tg_py_lower(&b, "ABCÄ", 5);
-        tg_py_list_repr(&b, (const char *[]){"a\n"}, 1);
+        tg_py_repr_list(&b, (const char *[]){"a\n"}, 1);
         tg_alloc_fail_after(-1);
         tg_buf_fini(&b);
     }
