@@ -196,7 +196,7 @@ static void do_step(tg_fake_worker *w, const tg_step_item *x, tg_step_result *r)
     r->n_applied = s->last_n;
     r->rewards = s->rewards;
     r->reward_status = TG_REWARD_OK;
-    r->state_digest = s->digest;
+    r->state_digest = s->digest ^ (w->opts.fault == TG_FAKE_LIE_LATER);
     r->terminated = s->ended && s->tokens[s->n_tokens - 1] == 0;
     r->truncated = s->ended && !r->terminated;
     r->stop = r->terminated ? TG_STOP_EOS : r->truncated ? TG_STOP_LENGTH : TG_STOP_NONE;

@@ -17,6 +17,7 @@ typedef enum tg_fake_fault {
     TG_FAKE_GARBAGE,   /* noise before every reply */
     TG_FAKE_DUPLICATE, /* every reply twice, then old ones again */
     TG_FAKE_LIE,       /* its state digests differ from those of others */
+    TG_FAKE_LIE_LATER, /* those of steps do, those of resets do not */
     TG_FAKE_OVERLOAD,  /* each item is refused once with OVERLOADED */
     TG_FAKE_REFUSE     /* whole requests are answered with Error INTERNAL */
 } tg_fake_fault;
