@@ -52,6 +52,15 @@ tg_status tg_arch_check(const tg_arch *a, tg_error *err) {
     if ((int64_t)a->n_heads * a->head_dim > 1 << 16)
         return tg_fail(err, TG_DATA, "model: n_heads %d times head_dim %d is too large", a->n_heads,
                        a->head_dim);
+    if (a->head_dim > 512)
+        return tg_fail(err, TG_UNSUPPORTED, "model: head_dim %d is above 512", a->head_dim);
+    if (a->rope.dims < 0 || a->rope.dims > a->head_dim || a->rope.dims % 2)
+        return tg_fail(err, TG_DATA, "model: %d rotary dimensions in heads of %d", a->rope.dims,
+                       a->head_dim);
+    if (a->qkv_by_head && a->n_kv_heads != a->n_heads)
+        return tg_fail(err, TG_DATA,
+                       "model: qkv by head needs as many key heads (%d) as heads (%d)",
+                       a->n_kv_heads, a->n_heads);
     if (!(a->norm_eps >= 0 && a->norm_eps <= 1))
         return tg_fail(err, TG_DATA, "model: norm_eps: expected 0 to 1, found %g",
                        (double)a->norm_eps);

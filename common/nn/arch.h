@@ -3,10 +3,36 @@
 #define TG_NN_ARCH_H
 
 #include "common/base/status.h"
+#include "common/nn/op/activation.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { TG_MAX_LAYERS = 1024 };
+
+typedef enum tg_norm { TG_NORM_LAYER, TG_NORM_RMS } tg_norm;
+
+/* How rotary frequencies are stretched to longer texts. */
+typedef enum tg_rope_kind {
+    TG_ROPE_DEFAULT,
+    TG_ROPE_LINEAR,
+    TG_ROPE_DYNAMIC, /* as default within max_positions */
+    TG_ROPE_LLAMA3,
+    TG_ROPE_YARN,
+} tg_rope_kind;
+
+typedef struct tg_rope {
+    int dims;   /* floats of a head that are turned; 0: no rotary positions */
+    bool pairs; /* neighbouring floats form a pair; else one of each half */
+    tg_rope_kind kind;
+    float theta, factor;
+    float low_freq, high_freq;             /* llama3 */
+    float beta_fast, beta_slow, attention; /* yarn; attention: factor on cos and sin */
+    bool keep_range;                       /* yarn: the range is not rounded to whole dimensions */
+    int original_positions;                /* llama3, yarn */
+} tg_rope;
+
+/* All zeros where a field is not set: GPT-2's ways. */
 typedef struct tg_arch {
     char family[24]; /* model_type: "gpt2" */
     int n_layers, n_heads, n_kv_heads, head_dim, width, mlp_width;
@@ -16,6 +42,27 @@ typedef struct tg_arch {
     bool value_head;        /* has value_head.weight (1, width): a critic, or a shared trunk */
     bool unscaled_attn;     /* scores are not divided by sqrt(head_dim) */
     bool layer_scaled_attn; /* scores are also divided by layer + 1 */
+
+    tg_norm norm;
+    float norm_offset; /* added to every weight of an RMS norm */
+    bool out_in;       /* linear weights are stored (outputs, inputs) */
+    bool parallel;     /* attention and MLP both read the layer's input */
+    bool post_norms;   /* what attention and MLP add is normalised first */
+    bool embed_norm;   /* so are the embeddings */
+    float embed_scale; /* on token embeddings; 0: none */
+    int pos_offset;    /* row of the position table that belongs to position 0 */
+    tg_rope rope;
+    bool alibi;
+    bool qkv_by_head; /* rows of the fused matrix: query, key, value of head 0, then of head 1 */
+    bool qk_norm;     /* RMS norm of every query and key head */
+    bool qkv_bias, attn_out_bias, mlp_bias;
+    float attn_scale;                  /* in place of 1/sqrt(head_dim); 0: none */
+    float attn_softcap, logit_softcap; /* 0: none */
+    int window; /* keys a query sees in the local layers, itself included; 0: there are none */
+    uint64_t local_layers[TG_MAX_LAYERS / 64]; /* bit set */
+    tg_act act;
+    bool gated;                     /* MLP: act(gate) times up */
+    bool head_bias;                 /* the output matrix has a bias */
     int32_t bos_id, eos_id, pad_id; /* -1: none, or outside the vocabulary */
 } tg_arch;
 

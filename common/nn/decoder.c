@@ -17,10 +17,12 @@ struct buffers {
     tg_acts acts;                /* W rows */
     int32_t *tokens, *positions; /* (W) */
     int32_t *offsets;            /* (S + 1) prefill */
-    int32_t *k_rows, *v_rows; /* (W) where row i's key and value are, counting qkv in rows of G*D */
+    int32_t *k_rows,
+        *v_rows; /* (W * chunks) where row i's keys and values are, counting qkv in chunks */
     int32_t *slots, *lengths; /* (S) step: lengths with the new token */
     int32_t *cache_rows; /* (S) step: where the new key goes; prefill: last row of each sequence */
     float *kv;           /* (S, G*D) */
+    tg_embed_acts embed;
     float *last, *hidden, *mean, *rstd; /* (S,C), (S) */
     float *logits;                      /* (S,V) */
 };
@@ -45,15 +47,28 @@ static size_t kv_width(const tg_arch *a) {
     return (size_t)a->n_kv_heads * (size_t)a->head_dim;
 }
 
+/* The keys of a row are one run of G*D floats, or G runs of D with queries and values between them. */
+static int kv_chunks(const tg_arch *a) {
+    return a->qkv_by_head ? a->n_kv_heads : 1;
+}
+
+static int chunk_width(const tg_arch *a) {
+    return (int)kv_width(a) / kv_chunks(a);
+}
+
 static void carve_decoder(tg_carve *c, const tg_arch *arch, int n_slots, int max_len,
-                          struct buffers *b) {
+                          struct buffers *b, tg_trunk *t) {
     size_t S = (size_t)n_slots, W = (size_t)work_rows(n_slots, max_len), C = (size_t)arch->width;
     size_t cache_rows = (size_t)arch->n_layers * S * (size_t)max_len;
     b->k = tg_carve_f32(c, cache_rows, kv_width(arch));
     b->v = tg_carve_f32(c, cache_rows, kv_width(arch));
     tg_carve_shared_acts(c, arch, W, &b->acts);
-    int32_t **per_row[] = {&b->tokens, &b->positions, &b->k_rows, &b->v_rows};
+    int32_t **per_row[] = {&b->tokens, &b->positions};
     for (size_t i = 0; i < TG_COUNT_OF(per_row); i++) *per_row[i] = tg_carve_i32(c, W);
+    b->k_rows = tg_carve_i32(c, W * (size_t)kv_chunks(arch));
+    b->v_rows = tg_carve_i32(c, W * (size_t)kv_chunks(arch));
+    tg_carve_tables(c, arch, max_len, t);
+    if (arch->embed_norm) b->embed = (tg_embed_acts){b->acts.x, b->acts.mean1, b->acts.rstd1};
     int32_t **per_slot[] = {&b->offsets, &b->slots, &b->lengths, &b->cache_rows};
     for (size_t i = 0; i < TG_COUNT_OF(per_slot); i++) *per_slot[i] = tg_carve_i32(c, S + 1);
     b->kv = tg_carve_f32(c, S, kv_width(arch));
@@ -67,19 +82,19 @@ static void carve_decoder(tg_carve *c, const tg_arch *arch, int n_slots, int max
 size_t tg_decoder_bytes(const tg_arch *arch, int n_slots, int max_len) {
     tg_carve c = {0};
     struct buffers b;
-    carve_decoder(&c, arch, n_slots, max_len, &b);
+    tg_trunk t;
+    carve_decoder(&c, arch, n_slots, max_len, &b, &t);
     return c.used;
 }
 
-/* Row i of qkv is H/G rows of G*D for the queries, then one for the keys, one for the values. */
-static void upload_kv_rows(tg_decoder *d) {
+/* Offsets of heads and rows are multiples of a chunk: it divides D, or is G*D, which divides H*D. */
+static void upload_rows(tg_decoder *d, int32_t *device, int first) {
     const tg_arch *arch = &d->m->arch;
-    int group = arch->n_heads / arch->n_kv_heads;
-    size_t bytes = (size_t)d->work_rows * sizeof(int32_t);
-    for (int i = 0; i < d->work_rows; i++) d->staging[i] = i * (group + 2) + group;
-    tg_backend_upload(d->m->be, d->b.k_rows, d->staging, bytes);
-    for (int i = 0; i < d->work_rows; i++) d->staging[i]++;
-    tg_backend_upload(d->m->be, d->b.v_rows, d->staging, bytes);
+    const tg_heads at = tg_trunk_heads(arch);
+    int chunks = kv_chunks(arch), width = chunk_width(arch), n = d->work_rows * chunks;
+    for (int i = 0; i < n; i++)
+        d->staging[i] = i / chunks * (at.stride / width) + (first + i % chunks * at.step) / width;
+    tg_backend_upload(d->m->be, device, d->staging, (size_t)n * sizeof(int32_t));
 }
 
 static tg_status make_block(tg_decoder *d, tg_error *err) {
@@ -87,13 +102,14 @@ static tg_status make_block(tg_decoder *d, tg_error *err) {
     d->block = tg_backend_alloc(d->m->be, tg_decoder_bytes(arch, d->n_slots, d->max_len), err);
     if (!d->block) return TG_NOMEM;
     tg_carve c = {.base = d->block};
-    carve_decoder(&c, arch, d->n_slots, d->max_len, &d->b);
+    carve_decoder(&c, arch, d->n_slots, d->max_len, &d->b, &d->trunk);
     size_t floats =
         (size_t)arch->n_layers * (size_t)d->n_slots * (size_t)d->max_len * kv_width(arch);
     d->m->be->ops->fill(d->m->be, d->b.k, 0.0f, floats);
     d->m->be->ops->fill(d->m->be, d->b.v, 0.0f, floats);
-    upload_kv_rows(d);
-    return TG_OK;
+    upload_rows(d, d->b.k_rows, tg_trunk_heads(arch).k);
+    upload_rows(d, d->b.v_rows, tg_trunk_heads(arch).v);
+    return tg_trunk_fill_tables(&d->trunk, d->max_len, err);
 }
 
 tg_status tg_decoder_create(tg_decoder **out, tg_model *m, int n_slots, int max_len,
@@ -113,7 +129,7 @@ tg_status tg_decoder_create(tg_decoder **out, tg_model *m, int n_slots, int max_
     d->n_slots = n_slots;
     d->max_len = max_len;
     d->work_rows = work_rows(n_slots, max_len);
-    size_t staging = (size_t)TG_MAX(d->work_rows, n_slots + 1);
+    size_t staging = (size_t)TG_MAX(d->work_rows * kv_chunks(&m->arch), n_slots + 1);
     d->lengths = tg_alloc_array((size_t)n_slots, sizeof *d->lengths);
     d->staging = tg_alloc_array(staging, sizeof *d->staging);
     d->seen = tg_alloc_array((size_t)n_slots, sizeof *d->seen);
@@ -196,7 +212,8 @@ static void upload_group(tg_decoder *d, const int32_t *tokens, const int32_t *of
     int first = offsets[0], N = offsets[n] - first;
     tg_backend_upload(be, b->tokens, tokens + first, (size_t)N * sizeof *h);
     for (int s = 0; s < n; s++)
-        for (int i = offsets[s]; i < offsets[s + 1]; i++) h[i - first] = i - offsets[s];
+        for (int i = offsets[s]; i < offsets[s + 1]; i++)
+            h[i - first] = i - offsets[s] + d->m->arch.pos_offset;
     tg_backend_upload(be, b->positions, h, (size_t)N * sizeof *h);
     for (int s = 0; s <= n; s++) h[s] = offsets[s] - first;
     tg_backend_upload(be, b->offsets, h, ((size_t)n + 1) * sizeof *h);
@@ -209,10 +226,12 @@ static void store_prompts(tg_decoder *d, float *cache, const int32_t *rows, cons
                           const int32_t *offsets, int n) {
     tg_backend *be = d->m->be;
     size_t GD = kv_width(&d->m->arch);
+    int chunks = kv_chunks(&d->m->arch);
     for (int s = 0; s < n; s++) {
         float *at = cache + (size_t)slots[s] * (size_t)d->max_len * GD;
         int len = offsets[s + 1] - offsets[s], old = d->lengths[slots[s]];
-        be->ops->gather_rows(be, at, d->b.acts.qkv, rows + (offsets[s] - offsets[0]), len, (int)GD);
+        be->ops->gather_rows(be, at, d->b.acts.qkv, rows + (offsets[s] - offsets[0]) * chunks,
+                             len * chunks, chunk_width(&d->m->arch));
         if (old > len) be->ops->fill(be, at + (size_t)len * GD, 0.0f, (size_t)(old - len) * GD);
     }
 }
@@ -221,16 +240,17 @@ static void prefill_group(tg_decoder *d, const int32_t *slots, const int32_t *to
                           const int32_t *offsets, int n, float *logits) {
     const tg_trunk *t = &d->trunk;
     const tg_acts *a = &d->b.acts;
-    int N = offsets[n] - offsets[0], HD = tg_trunk_attn_width(t->arch), GD = (int)kv_width(t->arch);
-    size_t layer_floats = (size_t)d->n_slots * (size_t)d->max_len * (size_t)GD;
+    const tg_heads at = tg_trunk_heads(t->arch);
+    int N = offsets[n] - offsets[0];
+    size_t layer_floats = (size_t)d->n_slots * (size_t)d->max_len * kv_width(t->arch);
     upload_group(d, tokens, offsets, n);
-    tg_trunk_embed(t, a->x, d->b.tokens, d->b.positions, N);
+    tg_trunk_embed(t, a->x, &d->b.embed, d->b.tokens, d->b.positions, N);
     for (int l = 0; l < t->arch->n_layers; l++) {
-        tg_trunk_qkv(t, l, a, N);
+        tg_trunk_qkv(t, l, a, d->b.positions, N);
         store_prompts(d, d->b.k + (size_t)l * layer_floats, d->b.k_rows, slots, offsets, n);
         store_prompts(d, d->b.v + (size_t)l * layer_floats, d->b.v_rows, slots, offsets, n);
-        t->be->ops->attention_forward(t->be, a->att, a->lse, a->qkv, a->qkv + HD, a->qkv + HD + GD,
-                                      HD + 2 * GD, d->b.offsets, n, tg_trunk_attn(t->arch, l));
+        t->be->ops->attention_forward(t->be, a->att, a->lse, a->qkv, a->qkv + at.k, a->qkv + at.v,
+                                      at.stride, d->b.offsets, n, tg_trunk_attn(t, l));
         tg_trunk_mix(t, l, a, N);
     }
     t->be->ops->gather_rows(t->be, d->b.last, a->out, d->b.cache_rows, n, t->arch->width);
@@ -273,9 +293,9 @@ static void upload_step(tg_decoder *d, const int32_t *slots, const int32_t *toke
     size_t bytes = (size_t)n * sizeof *h;
     tg_backend_upload(be, b->tokens, tokens, bytes);
     tg_backend_upload(be, b->slots, slots, bytes);
-    for (int i = 0; i < n; i++) h[i] = d->lengths[slots[i]];
+    for (int i = 0; i < n; i++) h[i] = d->lengths[slots[i]] + d->m->arch.pos_offset;
     tg_backend_upload(be, b->positions, h, bytes);
-    for (int i = 0; i < n; i++) h[i]++;
+    for (int i = 0; i < n; i++) h[i] = d->lengths[slots[i]] + 1;
     tg_backend_upload(be, b->lengths, h, bytes);
     for (int i = 0; i < n; i++) h[i] = slots[i] * d->max_len + d->lengths[slots[i]];
     tg_backend_upload(be, b->cache_rows, h, bytes);
@@ -283,8 +303,8 @@ static void upload_step(tg_decoder *d, const int32_t *slots, const int32_t *toke
 
 static void store_step(tg_decoder *d, float *cache, const int32_t *rows, int n) {
     tg_backend *be = d->m->be;
-    int GD = (int)kv_width(&d->m->arch);
-    be->ops->gather_rows(be, d->b.kv, d->b.acts.qkv, rows, n, GD);
+    int GD = (int)kv_width(&d->m->arch), chunks = kv_chunks(&d->m->arch);
+    be->ops->gather_rows(be, d->b.kv, d->b.acts.qkv, rows, n * chunks, chunk_width(&d->m->arch));
     be->ops->scatter_add_rows(be, cache, d->b.kv, d->b.cache_rows, n, GD);
 }
 
@@ -298,15 +318,14 @@ tg_status tg_decoder_step(tg_decoder *d, const int32_t *slots, const int32_t *to
     const tg_acts *a = &d->b.acts;
     size_t layer_floats = (size_t)d->n_slots * (size_t)d->max_len * kv_width(t->arch);
     upload_step(d, slots, tokens, n);
-    tg_trunk_embed(t, a->x, d->b.tokens, d->b.positions, n);
+    tg_trunk_embed(t, a->x, &d->b.embed, d->b.tokens, d->b.positions, n);
     for (int l = 0; l < t->arch->n_layers; l++) {
         float *k = d->b.k + (size_t)l * layer_floats, *v = d->b.v + (size_t)l * layer_floats;
-        tg_trunk_qkv(t, l, a, n);
+        tg_trunk_qkv(t, l, a, d->b.positions, n);
         store_step(d, k, d->b.k_rows, n);
         store_step(d, v, d->b.v_rows, n);
         t->be->ops->attention_decode(t->be, a->att, a->qkv, tg_trunk_qkv_width(t->arch), k, v,
-                                     d->max_len, d->b.slots, d->b.lengths, n,
-                                     tg_trunk_attn(t->arch, l));
+                                     d->max_len, d->b.slots, d->b.lengths, n, tg_trunk_attn(t, l));
         tg_trunk_mix(t, l, a, n);
     }
     finish(d, a->out, n, logits);

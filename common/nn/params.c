@@ -14,10 +14,12 @@ static int dim_of(const tg_arch *a, tg_dim dim) {
     switch (dim) {
     case TG_DIM_NONE: break;
     case TG_DIM_VOCAB: return a->vocab_size;
-    case TG_DIM_POSITIONS: return a->max_positions;
+    case TG_DIM_POSITIONS: return a->max_positions + a->pos_offset;
     case TG_DIM_WIDTH: return a->width;
     case TG_DIM_QKV: return (a->n_heads + 2 * a->n_kv_heads) * a->head_dim;
     case TG_DIM_ATTN: return a->n_heads * a->head_dim;
+    case TG_DIM_KV: return a->n_kv_heads * a->head_dim;
+    case TG_DIM_HEAD: return a->head_dim;
     case TG_DIM_MLP: return a->mlp_width;
     }
     TG_UNREACHABLE();
@@ -41,15 +43,22 @@ static tg_param *push(tg_params *p, const char *name, int layer, tg_param_role r
     return param;
 }
 
+/* Keys continue queries, values keys, the gated half its gate: one product makes them all. */
+static bool continues(tg_param_role role) {
+    return role == TG_ROLE_K_W || role == TG_ROLE_V_W || role == TG_ROLE_K_B ||
+           role == TG_ROLE_V_B || role == TG_ROLE_GATED_W || role == TG_ROLE_GATED_B;
+}
+
 static void place(tg_params *p, tg_param *param) {
     param->count = 1;
     for (int i = 0; i < param->ndim; i++) param->count *= (size_t)param->shape[i];
-    param->offset = p->total;
-    p->total += (param->count + ALIGN - 1) / ALIGN * ALIGN;
+    param->offset = continues(param->role) ? param[-1].offset + param[-1].count : p->total;
+    p->total = (param->offset + param->count + ALIGN - 1) / ALIGN * ALIGN;
 }
 
 static void add_row(tg_params *p, const tg_arch *arch, const tg_family_tensor *t, int layer) {
     if (t->role == TG_ROLE_HEAD_W && arch->tied_head) return;
+    if (t->when && !*(const bool *)(const void *)((const char *)arch + t->when)) return;
     tg_param *param = push(p, t->name, layer, t->role, t->init);
     for (; param->ndim < 4 && t->dims[param->ndim] != TG_DIM_NONE; param->ndim++)
         param->shape[param->ndim] = dim_of(arch, t->dims[param->ndim]);

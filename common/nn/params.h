@@ -1,8 +1,8 @@
 /* The parameter table: one list gives names, shapes, offsets, checkpoints and tests.
  *
  * Parameters, gradients and each optimizer moment are one block of `total` floats with the same
- * layout, so an element has the same offset in all of them. Entries are aligned to 16 floats; the
- * gaps stay zero. */
+ * layout, so an element has the same offset in all of them. Entries are aligned to 16 floats, except those
+ * that continue the one before (keys after queries); the gaps stay zero. */
 #ifndef TG_NN_PARAMS_H
 #define TG_NN_PARAMS_H
 
@@ -14,25 +14,40 @@
 
 enum { TG_PARAM_NAME_MAX = 96 };
 
-/* What a tensor is to the computation, whatever its family calls it. */
+/* What a tensor is to the computation, whatever its family calls it. A bias follows its weight. */
 typedef enum tg_param_role {
     TG_ROLE_TOKEN_EMBED,
     TG_ROLE_POS_EMBED,
     TG_ROLE_NORM1_W, /* before attention */
     TG_ROLE_NORM1_B,
-    TG_ROLE_QKV_W, /* queries, keys and values side by side */
+    TG_ROLE_QKV_W, /* queries, keys and values side by side; or the queries, and the next two continue it */
     TG_ROLE_QKV_B,
+    TG_ROLE_K_W,
+    TG_ROLE_K_B,
+    TG_ROLE_V_W,
+    TG_ROLE_V_B,
+    TG_ROLE_Q_NORM_W, /* of each head */
+    TG_ROLE_K_NORM_W,
     TG_ROLE_ATTN_OUT_W,
     TG_ROLE_ATTN_OUT_B,
-    TG_ROLE_NORM2_W, /* before the MLP */
+    TG_ROLE_POST1_W, /* norm of what attention adds */
+    TG_ROLE_POST1_B,
+    TG_ROLE_NORM2_W, /* before the MLP; absent: the one before attention serves both */
     TG_ROLE_NORM2_B,
-    TG_ROLE_UP_W,
+    TG_ROLE_UP_W, /* with a gate: the gate's, and the next continues it */
     TG_ROLE_UP_B,
+    TG_ROLE_GATED_W,
+    TG_ROLE_GATED_B,
     TG_ROLE_DOWN_W,
     TG_ROLE_DOWN_B,
+    TG_ROLE_POST2_W, /* norm of what the MLP adds */
+    TG_ROLE_POST2_B,
+    TG_ROLE_EMBED_NORM_W,
+    TG_ROLE_EMBED_NORM_B,
     TG_ROLE_FINAL_W, /* norm after the last layer */
     TG_ROLE_FINAL_B,
     TG_ROLE_HEAD_W, /* absent when tied */
+    TG_ROLE_HEAD_B,
     TG_ROLE_VALUE_W,
     TG_N_ROLES
 } tg_param_role;

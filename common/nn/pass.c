@@ -10,20 +10,32 @@ static void carve_layer(tg_carve *c, const tg_arch *arch, size_t N, tg_acts *a) 
     size_t C = (size_t)arch->width;
     a->mean1 = tg_carve_f32(c, N, 1);
     a->rstd1 = tg_carve_f32(c, N, 1);
-    a->qkv = tg_carve_f32(c, N, (size_t)tg_trunk_qkv_width(arch));
+    a->qkv = a->raw = tg_carve_f32(c, N, (size_t)tg_trunk_qkv_width(arch));
+    if (arch->qk_norm) {
+        a->raw = tg_carve_f32(c, N, (size_t)tg_trunk_qkv_width(arch));
+        a->rstd_q = tg_carve_f32(c, N, (size_t)arch->n_heads);
+        a->rstd_k = tg_carve_f32(c, N, (size_t)arch->n_kv_heads);
+    }
+    if (arch->post_norms) {
+        float **each[] = {&a->mean3, &a->rstd3, &a->mean4, &a->rstd4};
+        for (size_t i = 0; i < TG_COUNT_OF(each); i++) *each[i] = tg_carve_f32(c, N, 1);
+        a->post1 = tg_carve_f32(c, N, C);
+        a->post2 = tg_carve_f32(c, N, C);
+    }
     a->att = tg_carve_f32(c, N, (size_t)tg_trunk_attn_width(arch));
     a->lse = tg_carve_f32(c, N, (size_t)arch->n_heads);
-    a->mid = tg_carve_f32(c, N, C);
+    if (!arch->parallel) a->mid = tg_carve_f32(c, N, C);
     a->mean2 = tg_carve_f32(c, N, 1);
     a->rstd2 = tg_carve_f32(c, N, 1);
-    a->up = tg_carve_f32(c, N, (size_t)arch->mlp_width);
+    a->up = tg_carve_f32(c, N, (size_t)tg_trunk_up_width(arch));
     a->out = tg_carve_f32(c, N, C);
+    if (arch->parallel) a->mid = a->out;
 }
 
 static void carve_train(tg_carve *c, const tg_arch *arch, tg_pass_caps caps, tg_pass_buffers *b,
                         tg_acts *layers) {
     size_t N = (size_t)caps.tokens, A = (size_t)caps.actions, C = (size_t)arch->width;
-    size_t wide = (size_t)TG_MAX(tg_trunk_qkv_width(arch), arch->mlp_width);
+    size_t wide = (size_t)TG_MAX(tg_trunk_qkv_width(arch), tg_trunk_up_width(arch));
     size_t narrow = (size_t)TG_MAX(arch->width, tg_trunk_attn_width(arch));
     b->dlogp = tg_carve_f32(c, A, 1);
     b->dentropy = tg_carve_f32(c, A, 1);
@@ -31,18 +43,25 @@ static void carve_train(tg_carve *c, const tg_arch *arch, tg_pass_caps caps, tg_
     b->dx = tg_carve_f32(c, N, C);
     b->d1 = tg_carve_f32(c, TG_MAX(N, A), narrow);
     b->d2 = tg_carve_f32(c, TG_MAX(N, A), narrow);
-    b->wide = tg_carve_f32(c, N, wide);
+    b->dy = arch->parallel || arch->post_norms ? tg_carve_f32(c, N, C) : NULL;
+    b->wide = b->act = tg_carve_f32(c, N, wide);
+    if (arch->gated) b->act = tg_carve_f32(c, N, (size_t)arch->mlp_width);
     float *x = tg_carve_f32(c, N, C);
     for (int l = 0; l < arch->n_layers; l++) {
-        tg_acts a = {.x = x, .norm = b->d1, .act = b->wide};
+        tg_acts a = {.x = x, .norm = b->d1, .act = b->act};
         carve_layer(c, arch, N, &a);
         x = a.out;
         if (layers) layers[l] = a;
     }
 }
 
+/* Positions that a pass can meet. */
+static int positions_of(const tg_arch *arch, tg_pass_caps caps) {
+    return TG_MIN(caps.tokens, arch->max_positions);
+}
+
 static void carve_pass(tg_carve *c, const tg_arch *arch, tg_pass_caps caps, bool train,
-                       tg_pass_buffers *b, tg_acts *layers) {
+                       tg_pass_buffers *b, tg_acts *layers, tg_trunk *t) {
     size_t N = (size_t)caps.tokens, A = (size_t)caps.actions, C = (size_t)arch->width;
     b->tokens = tg_carve_i32(c, N);
     b->positions = tg_carve_i32(c, N);
@@ -60,6 +79,10 @@ static void carve_pass(tg_carve *c, const tg_arch *arch, tg_pass_caps caps, bool
     b->logit_mean = tg_carve_f32(c, n, 1);
     b->logit_rstd = tg_carve_f32(c, n, 1);
     b->logits = tg_carve_f32(c, n, (size_t)arch->vocab_size);
+    tg_carve_tables(c, arch, positions_of(arch, caps), t);
+    if (arch->embed_norm)
+        b->embed =
+            (tg_embed_acts){tg_carve_f32(c, N, C), tg_carve_f32(c, N, 1), tg_carve_f32(c, N, 1)};
     if (train) {
         carve_train(c, arch, caps, b, layers);
         return;
@@ -72,7 +95,8 @@ static void carve_pass(tg_carve *c, const tg_arch *arch, tg_pass_caps caps, bool
 size_t tg_pass_bytes(const tg_arch *arch, tg_pass_caps caps, bool train) {
     tg_carve c = {0};
     tg_pass_buffers b = {0};
-    carve_pass(&c, arch, caps, train, &b, NULL);
+    tg_trunk t;
+    carve_pass(&c, arch, caps, train, &b, NULL, &t);
     return c.used;
 }
 
@@ -95,14 +119,14 @@ tg_status tg_pass_create(tg_pass **out, tg_model *m, tg_pass_caps caps, bool tra
         p->block = tg_backend_alloc(m->be, tg_pass_bytes(&m->arch, caps, train), err);
         if (!p->block) st = TG_NOMEM;
     }
-    if (st != TG_OK) {
-        tg_pass_destroy(&p);
-        return st;
+    if (st == TG_OK) {
+        tg_carve c = {.base = p->block};
+        carve_pass(&c, &m->arch, caps, train, &p->b, p->layers, &p->trunk);
+        st = tg_trunk_fill_tables(&p->trunk, positions_of(&m->arch, caps), err);
     }
-    tg_carve c = {.base = p->block};
-    carve_pass(&c, &m->arch, caps, train, &p->b, p->layers);
+    if (st != TG_OK) tg_pass_destroy(&p);
     *out = p;
-    return TG_OK;
+    return st;
 }
 
 void tg_pass_destroy(tg_pass **pass) {
@@ -145,7 +169,7 @@ static tg_status check_sequences(tg_pass *p, const tg_batch *b, tg_error *err) {
             return tg_fail(err, TG_DATA,
                            "batch: sequence %d has %d tokens, the model has %d positions", s,
                            end - begin, arch->max_positions);
-        for (int i = begin; i < end; i++) p->host_positions[i] = i - begin;
+        for (int i = begin; i < end; i++) p->host_positions[i] = i - begin + arch->pos_offset;
     }
     for (int i = 0; i < b->n_tokens; i++)
         if (b->tokens[i] < 0 || b->tokens[i] >= arch->vocab_size)
@@ -181,15 +205,14 @@ static void upload_batch(tg_pass *p, const tg_batch *batch) {
 
 static void run_trunk(tg_pass *p) {
     const tg_trunk *t = &p->trunk;
-    int N = p->n_tokens, HD = tg_trunk_attn_width(t->arch),
-        GD = t->arch->n_kv_heads * t->arch->head_dim;
-    tg_trunk_embed(t, p->layers[0].x, p->b.tokens, p->b.positions, N);
+    const tg_heads at = tg_trunk_heads(t->arch);
+    int N = p->n_tokens;
+    tg_trunk_embed(t, p->layers[0].x, &p->b.embed, p->b.tokens, p->b.positions, N);
     for (int l = 0; l < t->arch->n_layers; l++) {
         const tg_acts *a = &p->layers[l];
-        tg_trunk_qkv(t, l, a, N);
-        t->be->ops->attention_forward(t->be, a->att, a->lse, a->qkv, a->qkv + HD, a->qkv + HD + GD,
-                                      tg_trunk_qkv_width(t->arch), p->b.offsets, p->n_seqs,
-                                      tg_trunk_attn(t->arch, l));
+        tg_trunk_qkv(t, l, a, p->b.positions, N);
+        t->be->ops->attention_forward(t->be, a->att, a->lse, a->qkv, a->qkv + at.k, a->qkv + at.v,
+                                      at.stride, p->b.offsets, p->n_seqs, tg_trunk_attn(t, l));
         tg_trunk_mix(t, l, a, N);
     }
 }
@@ -207,8 +230,10 @@ static void run_heads(tg_pass *p) {
     t->be->ops->gather_rows(t->be, b->rows, last_rows(p), b->act_row, A, C);
     tg_trunk_final(t, b->hidden, b->mean, b->rstd, b->rows, A);
     if (p->has_lm)
-        t->be->ops->head_forward(t->be, b->logp, b->entropy, b->lse, b->hidden,
-                                 t->top.w[TG_ROLE_HEAD_W], b->act_token, A, C, t->arch->vocab_size);
+        t->be->ops->head_forward(
+            t->be, b->logp, b->entropy, b->lse, b->hidden, t->top.w[TG_ROLE_HEAD_W], b->act_token,
+            A, C, t->arch->vocab_size,
+            (tg_head_extra){.bias = t->top.w[TG_ROLE_HEAD_B], .softcap = t->arch->logit_softcap});
     if (p->has_value)
         t->be->ops->matmul(t->be, b->value, b->hidden, t->top.w[TG_ROLE_VALUE_W], A, 1, C, false,
                            true, false);

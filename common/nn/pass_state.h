@@ -15,6 +15,7 @@ typedef struct tg_pass_buffers {
     float *rows, *hidden;         /* (A,C) residual stream at the action rows, and its final norm */
     float *mean, *rstd;           /* (A) of that norm */
     float *logp, *entropy, *lse, *value; /* (A) */
+    tg_embed_acts embed;
 
     int32_t *logit_rows; /* (TG_PASS_LOGIT_ROWS) and the rest for tg_pass_logits */
     float *logit_x, *logit_h, *logit_mean, *logit_rstd, *logits;
@@ -23,7 +24,9 @@ typedef struct tg_pass_buffers {
     float *dlogp, *dentropy, *dvalue; /* (A) */
     float *dx;                        /* (N,C) gradient of the residual stream */
     float *d1, *d2;                   /* (M, max(C, H*D)) scratch */
-    float *wide;                      /* (N, max(Q,F)) scratch; forward's act */
+    float *dy;   /* (N,C) gradient of what a branch adds, where it is not dx itself */
+    float *wide; /* (N, max(Q,U)) scratch; forward's act when there is no gate */
+    float *act;  /* (N,F) that, or its own with a gate */
 } tg_pass_buffers;
 
 struct tg_pass {

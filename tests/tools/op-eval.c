@@ -75,8 +75,9 @@ static void eval_head(eval *e) {
     float *dlogp = in(e, n), *dent = in(e, n), *logp = zeros(e, n), *entropy = zeros(e, n),
           *lse = zeros(e, n);
     float *dx = zeros(e, nx), *dw = zeros(e, nw);
-    e->be->ops->head_forward(e->be, logp, entropy, lse, x, w, tokens, N, C, V);
-    e->be->ops->head_backward(e->be, dx, dw, dlogp, dent, x, w, tokens, lse, entropy, N, C, V);
+    e->be->ops->head_forward(e->be, logp, entropy, lse, x, w, tokens, N, C, V, (tg_head_extra){0});
+    e->be->ops->head_backward(e->be, dx, dw, dlogp, dent, x, w, tokens, lse, entropy, N, C, V,
+                              (tg_head_extra){0});
     out(e, logp, n);
     out(e, entropy, n);
     out(e, dx, nx);
@@ -87,7 +88,7 @@ static void eval_attention(eval *e) {
     int N = (int)e->d[0], H = (int)e->d[1], D = (int)e->d[2], W = H * D;
     size_t n = (size_t)N, nw = n * (size_t)W;
     int32_t offsets[2] = {0, N};
-    tg_attn_dims d = {H, H, D, (float)(1 / sqrt(D)), true};
+    tg_attn_dims d = {.H = H, .G = H, .D = D, .scale = (float)(1 / sqrt(D)), .causal = true};
     float *qkv = in(e, 3 * nw), *dout = in(e, nw), *o = zeros(e, nw),
           *lse = zeros(e, n * (size_t)H);
     float *dqkv = zeros(e, 3 * nw);

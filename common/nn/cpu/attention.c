@@ -25,11 +25,36 @@ static int keys_seen(const attn_job *j, int i0, int rows, int n) {
     return j->d.causal ? i0 + rows : n;
 }
 
+/* First of them: with a window, those before it are hidden from all. */
+static int keys_skipped(const attn_job *j, int i0) {
+    return j->d.window > 0 && i0 >= j->d.window ? i0 - j->d.window + 1 : 0;
+}
+
+static size_t q_at(const attn_job *j, int h) {
+    return (size_t)h * (size_t)(j->d.q_step ? j->d.q_step : j->d.D);
+}
+
+static size_t kv_at(const attn_job *j, int h) {
+    return (size_t)(h / (j->d.H / j->d.G)) * (size_t)(j->d.kv_step ? j->d.kv_step : j->d.D);
+}
+
+static bool is_shaped(const tg_attn_dims *d) {
+    return d->softcap > 0 || d->slopes;
+}
+
+/* Products become scores; the tile's scale is then 1. */
+static void shape_tile(const attn_job *j, tg_score_tile *t, int h, float *factor) {
+    if (!is_shaped(&j->d)) return;
+    j->kernels->score_shape(t, j->d.softcap, j->d.slopes ? j->d.slopes[h] : 0, factor);
+    t->scale = 1;
+}
+
 static tg_score_tile score_tile(const attn_job *j, float *s, int i0, int rows, int k0, int cols) {
     return (tg_score_tile){.s = s,
                            .rows = rows,
                            .cols = cols,
                            .limit = i0 - k0 + 1,
+                           .window = j->d.window,
                            .causal = j->d.causal,
                            .scale = j->d.scale};
 }
@@ -43,24 +68,26 @@ static void scores(const attn_job *j, float *s, const float *t, int rows, const 
 static void forward_queries(const attn_job *j, int first, int n, int h, int i0, int rows) {
     const int D = j->d.D, H = j->d.H;
     const size_t stride = (size_t)j->stride, base = (size_t)first * stride;
-    const size_t kv = base + (size_t)(h / (H / j->d.G)) * (size_t)D;
+    const size_t kv = base + kv_at(j, h);
     const size_t row = (size_t)(first + i0) * (size_t)H + (size_t)h;
     float s[QUERIES * KEYS], top[QUERIES], sum[QUERIES], fix[QUERIES];
     float q[QUERIES * MAX_D];
-    j->kernels->transpose16(q, j->q + base + (size_t)i0 * stride + (size_t)h * D, stride, rows, D);
+    j->kernels->transpose16(q, j->q + base + (size_t)i0 * stride + q_at(j, h), stride, rows, D);
     for (int r = 0; r < QUERIES; r++) top[r] = -INFINITY, sum[r] = 0;
     float *out = j->out + row * (size_t)D;
     const int seen = keys_seen(j, i0, rows, n), ldo = H * D;
-    for (int k0 = 0; k0 < seen; k0 += KEYS) {
+    const int skipped = keys_skipped(j, i0);
+    for (int k0 = skipped; k0 < seen; k0 += KEYS) {
         const int cols = TG_MIN(KEYS, seen - k0);
         const size_t at = kv + (size_t)k0 * stride;
         scores(j, s, q, rows, j->k + at, cols);
         tg_score_tile t = score_tile(j, s, i0, rows, k0, cols);
+        shape_tile(j, &t, h, NULL);
         j->kernels->softmax_tile(&t, top, sum, fix);
-        for (int r = 0; k0 && r < rows; r++)
+        for (int r = 0; k0 > skipped && r < rows; r++)
             j->kernels->scale(out + (size_t)r * ldo, fix[r], (size_t)D);
         j->kernels->skinny(out, (size_t)ldo, s, QUERIES, true, j->v + at, stride, rows, D, cols,
-                           k0 > 0);
+                           k0 > skipped);
     }
     for (int r = 0; r < rows; r++) {
         j->kernels->scale(out + (size_t)r * ldo, 1.0f / sum[r], (size_t)D);
@@ -97,11 +124,12 @@ static void backward_queries(const attn_job *j, int first, int n, int h, int i0,
     const tg_cpu_kernels *k = j->kernels;
     const int D = j->d.D, H = j->d.H, ldo = H * D;
     const size_t stride = (size_t)j->stride, base = (size_t)first * stride;
-    const size_t kv = base + (size_t)(h / (H / j->d.G)) * (size_t)D;
-    const size_t qi = base + (size_t)i0 * stride + (size_t)h * D;
+    const size_t kv = base + kv_at(j, h);
+    const size_t qi = base + (size_t)i0 * stride + q_at(j, h);
     const size_t row = (size_t)(first + i0) * (size_t)H + (size_t)h;
     const float *dout = j->dout + row * (size_t)D;
-    float p[QUERIES * KEYS], ds[QUERIES * KEYS], lse[QUERIES] = {0}, delta[QUERIES] = {0};
+    float p[QUERIES * KEYS], ds[QUERIES * KEYS], factor[QUERIES * KEYS], lse[QUERIES] = {0},
+                                                                         delta[QUERIES] = {0};
     float q[QUERIES * MAX_D], d[QUERIES * MAX_D];
     k->transpose16(q, j->q + qi, stride, rows, D);
     k->transpose16(d, dout, (size_t)ldo, rows, D);
@@ -111,13 +139,16 @@ static void backward_queries(const attn_job *j, int first, int n, int h, int i0,
         delta[r] = k->dot(j->dout + at * (size_t)D, j->fwd_out + at * (size_t)D, D);
     }
     const int seen = keys_seen(j, i0, rows, n);
-    for (int k0 = 0; k0 < seen; k0 += KEYS) {
+    const int skipped = keys_skipped(j, i0);
+    for (int k0 = skipped; k0 < seen; k0 += KEYS) {
         const int cols = TG_MIN(KEYS, seen - k0);
         const size_t at = kv + (size_t)k0 * stride;
         scores(j, p, q, rows, j->k + at, cols);
         scores(j, ds, d, rows, j->v + at, cols);
         tg_score_tile t = score_tile(j, p, i0, rows, k0, cols);
+        shape_tile(j, &t, h, factor);
         k->softmax_grad_tile(&t, ds, lse, delta);
+        if (is_shaped(&j->d)) k->score_factor(&t, ds, factor);
         k->skinny(j->dq + qi, stride, ds, QUERIES, true, j->k + at, stride, rows, D, cols, true);
         k->skinny(j->dk + at, stride, ds, QUERIES, false, j->q + qi, stride, cols, D, rows, true);
         k->skinny(j->dv + at, stride, p, QUERIES, false, dout, (size_t)ldo, cols, D, rows, true);
@@ -168,8 +199,15 @@ static void decode_heads(void *arg, size_t first, size_t count) {
     const size_t H = (size_t)j->d.H, D = (size_t)j->d.D, G = (size_t)j->d.G;
     for (size_t i = first; i < first + count; i++) {
         size_t b = i / H, h = i % H, kv = (size_t)j->slots[b] * j->slot_floats + h / (H / G) * D;
-        j->kernels->decode(j->out + i * D, j->q + b * j->q_stride + h * D, j->k + kv, j->v + kv,
-                           j->lengths[b], G * D, j->d.D, j->d.scale);
+        const int all = j->lengths[b], n = j->d.window > 0 && all > j->d.window ? j->d.window : all;
+        kv += (size_t)(all - n) * G * D;
+        const float *q = j->q + b * j->q_stride + h * (j->d.q_step ? (size_t)j->d.q_step : D);
+        if (is_shaped(&j->d))
+            j->kernels->decode_shaped(j->out + i * D, q, j->k + kv, j->v + kv, n, G * D, j->d.D,
+                                      j->d.scale, j->d.softcap, j->d.slopes ? j->d.slopes[h] : 0);
+        else
+            j->kernels->decode(j->out + i * D, q, j->k + kv, j->v + kv, n, G * D, j->d.D,
+                               j->d.scale);
     }
 }
 

@@ -27,6 +27,8 @@ typedef struct head_job {
     float *token;          /* (rows): logit of the token */
     const float *lse, *entropy, *dlogp, *dentropy;
     float *out_logp, *out_entropy, *out_lse;
+    tg_head_extra extra;
+    int rows;
 } head_job;
 
 /* Columns of a panel for a chunk of `rows`: as many as the workspace holds. */
@@ -59,9 +61,17 @@ static tg_logit_tile logit_tile(const head_job *j, int m, int n, int rows, int c
                            .tokens = j->tokens + m};
 }
 
+/* Products become logits. */
+static void shape_tile(const head_job *j, const tg_logit_tile *t) {
+    const tg_head_extra *e = &j->extra;
+    if (e->bias || e->softcap > 0)
+        j->k->logit_shape(t, e->bias ? e->bias + t->first : NULL, e->softcap);
+}
+
 static void stats_tile(void *arg, int m, int n, int rows, int cols) {
     const head_job *j = arg;
     tg_logit_tile t = logit_tile(j, m, n, rows, cols);
+    shape_tile(j, &t);
     j->k->head_stats(&t, j->part + (size_t)m * j->parts + n / j->tile_cols, (size_t)j->parts,
                      j->token + m);
 }
@@ -112,8 +122,9 @@ static void forward_chunk(tg_backend *be, head_job *j, const float *x, const flo
 }
 
 void tg_cpu_head_forward(tg_backend *be, float *logp, float *entropy, float *lse, const float *x,
-                         const float *w, const int32_t *tokens, int n, int C, int V) {
-    head_job j = {.k = be->kernels, .parts = PANEL / 32};
+                         const float *w, const int32_t *tokens, int n, int C, int V,
+                         tg_head_extra extra) {
+    head_job j = {.k = be->kernels, .parts = PANEL / 32, .extra = extra};
     for (int i = 0; i < n; i += ROWS) {
         int rows = TG_MIN(ROWS, n - i);
         char *at = tg_backend_scratch(be, TG_CPU_SCRATCH_FLOATS * sizeof(float));
@@ -133,7 +144,18 @@ void tg_cpu_head_forward(tg_backend *be, float *logp, float *entropy, float *lse
 static void grad_tile(void *arg, int m, int n, int rows, int cols) {
     const head_job *j = arg;
     tg_logit_tile t = logit_tile(j, m, n, rows, cols);
-    j->k->head_grad(&t, j->lse + m, j->entropy + m, j->dlogp + m, j->dentropy + m);
+    shape_tile(j, &t);
+    if (j->extra.softcap > 0)
+        j->k->head_grad_capped(&t, j->lse + m, j->entropy + m, j->dlogp + m, j->dentropy + m,
+                               j->extra.softcap);
+    else
+        j->k->head_grad(&t, j->lse + m, j->entropy + m, j->dlogp + m, j->dentropy + m);
+}
+
+static void bias_columns(void *arg, size_t first, size_t count) {
+    const head_job *j = arg;
+    j->k->column_sums(j->extra.dbias + (size_t)j->first + first, j->logits + first, j->rows,
+                      (size_t)j->panel, (int)count);
 }
 
 static void backward_chunk(tg_backend *be, head_job *j, float *dx, float *dw, const float *x,
@@ -144,6 +166,10 @@ static void backward_chunk(tg_backend *be, head_job *j, float *dx, float *dw, co
         tg_gemm g = logits_of(j, x, w, rows, cols, C);
         g.after = grad_tile;
         tg_cpu_gemm(be, &g);
+        if (j->extra.dbias) {
+            j->rows = rows;
+            tg_cpu_for(be, (size_t)cols, 256, bias_columns, j);
+        }
         tg_cpu_gemm(be, &(tg_gemm){.c = dx,
                                    .a = j->logits,
                                    .b = wp,
@@ -172,8 +198,8 @@ static void backward_chunk(tg_backend *be, head_job *j, float *dx, float *dw, co
 void tg_cpu_head_backward(tg_backend *be, float *dx, float *dw, const float *dlogp,
                           const float *dentropy, const float *x, const float *w,
                           const int32_t *tokens, const float *lse, const float *entropy, int n,
-                          int C, int V) {
-    head_job j = {.k = be->kernels};
+                          int C, int V, tg_head_extra extra) {
+    head_job j = {.k = be->kernels, .extra = extra};
     for (int i = 0; i < n; i += ROWS) {
         int rows = TG_MIN(ROWS, n - i);
         j.panel = panel_columns(rows, V);

@@ -35,6 +35,7 @@ enum { TG_SCORE_LD = 32, TG_SCORE_GROUP = 16 };
 typedef struct tg_score_tile {
     float *s;
     int rows, cols, limit; /* queries, keys */
+    int window;            /* > 0: of the keys up to its own, a query sees the last `window` */
     bool causal;
     float scale;
 } tg_score_tile;
@@ -83,6 +84,11 @@ typedef struct tg_cpu_kernels {
     /* Logits become their gradients. lse, entropy, dlogp, dentropy: (rows). */
     void (*head_grad)(const tg_logit_tile *t, const float *lse, const float *entropy,
                       const float *dlogp, const float *dentropy);
+    /* logits.c: bias (cols) or NULL is added, then softcap > 0 applied. */
+    void (*logit_shape)(const tg_logit_tile *t, const float *bias, float softcap);
+    /* As head_grad, of logits that were capped. */
+    void (*head_grad_capped)(const tg_logit_tile *t, const float *lse, const float *entropy,
+                             const float *dlogp, const float *dentropy, float softcap);
 
     /* s becomes exp(scale s - top), 0 where hidden. top and sum are the running maximum and sum of each query (rows rounded up to 16);
      * fix is what earlier results of the query must be multiplied by. */
@@ -90,6 +96,13 @@ typedef struct tg_cpu_kernels {
     /* s becomes p = exp(scale s - lse), dp becomes scale p (dp - delta); 0 where hidden. */
     void (*softmax_grad_tile)(const tg_score_tile *t, float *dp, const float *lse,
                               const float *delta);
+    /* scores.c: s becomes the score before softmax (op/attention.h), scale included; factor (as s, or NULL) its derivative. */
+    void (*score_shape)(const tg_score_tile *t, float softcap, float slope, float *factor);
+    /* d, as s, times factor. */
+    void (*score_factor)(const tg_score_tile *t, float *d, const float *factor);
+    /* decode with softcap or slope. */
+    void (*decode_shaped)(float *out, const float *q, const float *k, const float *v, int n,
+                          size_t ld, int D, float scale, float softcap, float slope);
     float (*dot)(const float *a, const float *b, int n);
     /* One query against n keys and values, rows ld apart. */
     void (*decode)(float *out, const float *q, const float *k, const float *v, int n, size_t ld,

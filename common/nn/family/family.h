@@ -16,6 +16,8 @@ typedef enum tg_dim {
     TG_DIM_WIDTH,
     TG_DIM_QKV,  /* (n_heads + 2 n_kv_heads) head_dim */
     TG_DIM_ATTN, /* n_heads head_dim */
+    TG_DIM_KV,   /* n_kv_heads head_dim */
+    TG_DIM_HEAD, /* head_dim */
     TG_DIM_MLP,
 } tg_dim;
 
@@ -25,7 +27,19 @@ typedef struct tg_family_tensor {
     tg_param_role role;
     tg_init init;
     tg_dim dims[4];
+    size_t when; /* offset of a bool in tg_arch: the row is there only if it is set; 0: always */
 } tg_family_tensor;
+
+/* TG_ROW(name, role, init, dims...); TG_ROW_IF(bool of tg_arch, ...). */
+#define TG_ROW(name_, role_, init_, ...)                                                           \
+    {                                                                                              \
+        .name = (name_), .role = (role_), .init = (init_), .dims = { __VA_ARGS__ }                 \
+    }
+#define TG_ROW_IF(field_, name_, role_, init_, ...)                                                \
+    {                                                                                              \
+        .name = (name_), .role = (role_), .init = (init_), .dims = {__VA_ARGS__},                  \
+        .when = offsetof(tg_arch, field_)                                                          \
+    }
 
 typedef struct tg_family {
     const char *name; /* model_type */

@@ -1,14 +1,17 @@
 /* Scaled dot-product attention on packed sequences.
  *
- * Rows of q, k, v lie `stride` floats apart (a fused qkv buffer has stride 3C). Head h of row i starts at q[i*stride + h*D];
- * query head h uses key/value head h / (H/G).
+ * Rows of q, k, v lie `stride` floats apart (a fused qkv buffer has stride 3C). Head h of row i starts at q[i*stride + h*q_step],
+ * key/value head g at k[i*stride + g*kv_step]; a step of 0 means D. Query head h uses key/value head h / (H/G).
  *
- * forward:  for each sequence s, rows offsets[s] .. offsets[s+1]-1:  out (N, H*D) = softmax(scale * q k^T [, causal]) v.
+ * The score of query i and key j is s = scale q.k; with softcap > 0 then softcap tanh(s / softcap); with slopes (H, on the device)
+ * then + slopes[h] (j - i), ALiBi (Press et al. 2021). With window > 0 a query sees the keys with i - j < window; causal only.
+ *
+ * forward:  for each sequence s, rows offsets[s] .. offsets[s+1]-1:  out (N, H*D) = softmax(scores [, causal]) v.
  *           lse (N,H) = log sum exp of each row's scores, for backward. No buffer beyond a tile: nothing is T x T.
  * backward: dq, dk, dv += ... (same strides as q, k, v), from dout, out (N, H*D), lse.
  * decode:   one query row per entry of a batch of B slots, against a cache. k_cache, v_cache: slot-major, each slot
  *           (max_len, G*D). Entry b uses slot slots[b] and its first lengths[b] rows (the newest key and value are
- *           already stored). q, out (B, H*D) with q rows q_stride apart.
+ *           already stored). q, out (B, H*D) with q rows q_stride apart and q_step; the cache is dense.
  * scale > 0; cpu: D <= 512. */
 #ifndef TG_NN_OP_ATTENTION_H
 #define TG_NN_OP_ATTENTION_H
@@ -22,6 +25,10 @@ typedef struct tg_attn_dims {
     int H, G, D;
     float scale;
     bool causal;
+    int q_step, kv_step;
+    int window;
+    float softcap;
+    const float *slopes;
 } tg_attn_dims;
 
 typedef void tg_op_attention_forward(struct tg_backend *be, float *out, float *lse, const float *q,

@@ -1,11 +1,12 @@
 /* The fused language-model head: log-prob of a given token and entropy of the whole distribution, from hidden states,
  * a chunk of rows at a time; the n x V logits never exist.
  *
- * logits = x w^T, x (n,C), w (V,C).  p = softmax(logits).
+ * logits = x w^T + bias, x (n,C), w (V,C), bias (V) or NULL; with softcap > 0 then softcap tanh(logits / softcap).
+ * p = softmax(logits).
  * forward:  logp (n) = log p[token];  entropy (n) = -sum p log p;  lse (n) = log sum exp(logits), for backward.
  * backward: dx (n,C) = ..., dw (V,C) += ... from dlogp (n), dentropy (n):
  *           dlogit_j = dlogp * (1[j = token] - p_j) - dentropy * p_j (log p_j + H).
- *           dw NULL: frozen. Accumulation over rows in a fixed order. Softmax in f32, sums in f32 or better. */
+ *           further times 1 - (logit / softcap)^2 when capped; dbias (V) += its column sums. dw, dbias NULL: frozen. Accumulation over rows in a fixed order. Softmax in f32, sums in f32 or better. */
 #ifndef TG_NN_OP_HEAD_H
 #define TG_NN_OP_HEAD_H
 
@@ -13,12 +14,18 @@
 
 struct tg_backend;
 
+typedef struct tg_head_extra {
+    const float *bias; /* NULL: none */
+    float *dbias;      /* backward; NULL: frozen, or no bias */
+    float softcap;     /* 0: none */
+} tg_head_extra;
+
 typedef void tg_op_head_forward(struct tg_backend *be, float *logp, float *entropy, float *lse,
                                 const float *x, const float *w, const int32_t *tokens, int n, int C,
-                                int V);
+                                int V, tg_head_extra extra);
 typedef void tg_op_head_backward(struct tg_backend *be, float *dx, float *dw, const float *dlogp,
                                  const float *dentropy, const float *x, const float *w,
                                  const int32_t *tokens, const float *lse, const float *entropy,
-                                 int n, int C, int V);
+                                 int n, int C, int V, tg_head_extra extra);
 
 #endif

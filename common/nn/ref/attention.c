@@ -9,22 +9,59 @@ static double dot(const float *a, const float *b, int n) {
     return sum;
 }
 
-/* Softmax-weighted sum of n value rows for one query; returns log sum exp of the scores. Rows are
- * `step` floats apart. */
-static double attend(float *out, const float *q, const float *k, const float *v, int n, size_t step,
-                     int D, float scale) {
-    double top = -INFINITY, sum = 0;
-    for (int j = 0; j < n; j++) top = fmax(top, (double)scale * dot(q, k + (size_t)j * step, D));
-    for (int j = 0; j < n; j++) sum += exp((double)scale * dot(q, k + (size_t)j * step, D) - top);
-    for (int d = 0; d < D; d++) {
+/* One query and head: what its scores depend on. Key 0 lies `distance` rows before the query; rows are `step` floats apart. */
+typedef struct query {
+    const float *q, *k, *v;
+    int first, end, distance, D; /* keys seen */
+    size_t step;
+    double scale, softcap, slope;
+} query;
+
+static query query_of(const tg_attn_dims *d, int h, int n, int distance) {
+    bool alibi = d->slopes != NULL;
+    int first = d->window > 0 && distance >= d->window ? distance - d->window + 1 : 0;
+    return (query){.first = first,
+                   .end = n,
+                   .distance = distance,
+                   .D = d->D,
+                   .scale = (double)d->scale,
+                   .softcap = (double)d->softcap,
+                   .slope = alibi ? (double)d->slopes[h] : 0};
+}
+
+/* Also the derivative with respect to q.k. */
+static double score(const query *a, int j, double *slope) {
+    double s = a->scale * dot(a->q, a->k + (size_t)j * a->step, a->D);
+    *slope = a->scale;
+    if (a->softcap > 0) {
+        double t = tanh(s / a->softcap);
+        s = a->softcap * t;
+        *slope *= 1 - t * t;
+    }
+    return s + a->slope * (j - a->distance);
+}
+
+/* Softmax-weighted sum of the value rows; returns log sum exp of the scores. */
+static double attend(float *out, const query *a) {
+    double top = -INFINITY, sum = 0, unused;
+    for (int j = a->first; j < a->end; j++) top = fmax(top, score(a, j, &unused));
+    for (int j = a->first; j < a->end; j++) sum += exp(score(a, j, &unused) - top);
+    for (int d = 0; d < a->D; d++) {
         double acc = 0;
-        for (int j = 0; j < n; j++) {
-            double p = exp((double)scale * dot(q, k + (size_t)j * step, D) - top) / sum;
-            acc += p * (double)v[(size_t)j * step + (size_t)d];
-        }
+        for (int j = a->first; j < a->end; j++)
+            acc += exp(score(a, j, &unused) - top) / sum *
+                   (double)a->v[(size_t)j * a->step + (size_t)d];
         out[d] = (float)acc;
     }
     return top + log(sum);
+}
+
+static size_t q_at(const tg_attn_dims *d, int h) {
+    return (size_t)h * (size_t)(d->q_step ? d->q_step : d->D);
+}
+
+static size_t kv_at(const tg_attn_dims *d, int h) {
+    return (size_t)(h / (d->H / d->G)) * (size_t)(d->kv_step ? d->kv_step : d->D);
 }
 
 void tg_ref_attention_forward(tg_backend *be, float *out, float *lse, const float *q,
@@ -32,36 +69,33 @@ void tg_ref_attention_forward(tg_backend *be, float *out, float *lse, const floa
                               int n_seqs, tg_attn_dims dims) {
     (void)be;
     const int H = dims.H, D = dims.D;
-    const size_t step = (size_t)stride;
     for (int s = 0; s < n_seqs; s++) {
         for (int i = offsets[s]; i < offsets[s + 1]; i++) {
             for (int h = 0; h < H; h++) {
-                size_t g = (size_t)(h / (H / dims.G)) * (size_t)D,
-                       first = (size_t)offsets[s] * step;
                 int n = (dims.causal ? i + 1 : offsets[s + 1]) - offsets[s];
-                double l =
-                    attend(out + ((size_t)i * H + h) * D, q + (size_t)i * step + (size_t)h * D,
-                           k + first + g, v + first + g, n, step, D, dims.scale);
-                lse[(size_t)i * H + h] = (float)l;
+                size_t kv = (size_t)offsets[s] * (size_t)stride + kv_at(&dims, h);
+                query a = query_of(&dims, h, n, i - offsets[s]);
+                a.q = q + (size_t)i * (size_t)stride + q_at(&dims, h);
+                a.k = k + kv, a.v = v + kv;
+                a.step = (size_t)stride;
+                lse[(size_t)i * H + h] = (float)attend(out + ((size_t)i * H + h) * D, &a);
             }
         }
     }
 }
 
-/* For one query and head: p_j = exp(s_j - lse), dp_j = dout . v_j, ds_j = p_j (dp_j - dout . out).
- */
+/* For one query and head: p_j = exp(s_j - lse), dp_j = dout . v_j, ds_j = p_j (dp_j - dout . out). */
 static void attend_backward(float *dq, float *dk, float *dv, const float *dout, const float *out,
-                            double lse, const float *q, const float *k, const float *v, int n,
-                            size_t step, int D, float scale) {
-    double delta = dot(dout, out, D);
-    for (int j = 0; j < n; j++) {
-        size_t row = (size_t)j * step;
-        double p = exp((double)scale * dot(q, k + row, D) - lse);
-        double ds = p * (dot(dout, v + row, D) - delta) * (double)scale;
-        for (int d = 0; d < D; d++) {
+                            double lse, const query *a) {
+    double delta = dot(dout, out, a->D);
+    for (int j = a->first; j < a->end; j++) {
+        size_t row = (size_t)j * a->step;
+        double slope, p = exp(score(a, j, &slope) - lse);
+        double ds = p * (dot(dout, a->v + row, a->D) - delta) * slope;
+        for (int d = 0; d < a->D; d++) {
             dv[row + (size_t)d] += (float)(p * (double)dout[d]);
-            dq[d] += (float)(ds * (double)k[row + (size_t)d]);
-            dk[row + (size_t)d] += (float)(ds * (double)q[d]);
+            dq[d] += (float)(ds * (double)a->k[row + (size_t)d]);
+            dk[row + (size_t)d] += (float)(ds * (double)a->q[d]);
         }
     }
 }
@@ -72,15 +106,17 @@ void tg_ref_attention_backward(tg_backend *be, float *dq, float *dk, float *dv, 
                                tg_attn_dims dims) {
     (void)be;
     const int H = dims.H, D = dims.D;
-    const size_t step = (size_t)stride;
     for (int s = 0; s < n_seqs; s++) {
         for (int i = offsets[s]; i < offsets[s + 1]; i++) {
             for (int h = 0; h < H; h++) {
-                size_t kv = (size_t)offsets[s] * step + (size_t)(h / (H / dims.G)) * (size_t)D;
-                size_t row = (size_t)i * step + (size_t)h * D, head = (size_t)i * H + h;
+                size_t kv = (size_t)offsets[s] * (size_t)stride + kv_at(&dims, h);
+                size_t row = (size_t)i * (size_t)stride + q_at(&dims, h), head = (size_t)i * H + h;
                 int n = (dims.causal ? i + 1 : offsets[s + 1]) - offsets[s];
+                query a = query_of(&dims, h, n, i - offsets[s]);
+                a.q = q + row, a.k = k + kv, a.v = v + kv;
+                a.step = (size_t)stride;
                 attend_backward(dq + row, dk + kv, dv + kv, dout + head * D, out + head * D,
-                                (double)lse[head], q + row, k + kv, v + kv, n, step, D, dims.scale);
+                                (double)lse[head], &a);
             }
         }
     }
@@ -92,13 +128,15 @@ void tg_ref_attention_decode(tg_backend *be, float *out, const float *q, int q_s
                              tg_attn_dims dims) {
     (void)be;
     const size_t step = (size_t)dims.G * (size_t)dims.D;
+    dims.kv_step = 0;
     for (int b = 0; b < B; b++) {
         for (int h = 0; h < dims.H; h++) {
-            size_t kv = (size_t)slots[b] * (size_t)max_len * step +
-                        (size_t)(h / (dims.H / dims.G)) * (size_t)dims.D;
-            attend(out + ((size_t)b * dims.H + h) * dims.D,
-                   q + (size_t)b * (size_t)q_stride + (size_t)h * dims.D, k_cache + kv,
-                   v_cache + kv, lengths[b], step, dims.D, dims.scale);
+            size_t kv = (size_t)slots[b] * (size_t)max_len * step + kv_at(&dims, h);
+            query a = query_of(&dims, h, lengths[b], lengths[b] - 1);
+            a.q = q + (size_t)b * (size_t)q_stride + q_at(&dims, h);
+            a.k = k_cache + kv, a.v = v_cache + kv;
+            a.step = step;
+            attend(out + ((size_t)b * dims.H + h) * dims.D, &a);
         }
     }
 }

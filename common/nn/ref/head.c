@@ -3,26 +3,27 @@
 
 #include <math.h>
 
-static double logit(const float *x, const float *w, int C, int j) {
-    double sum = 0;
+static double logit(const float *x, const float *w, int C, int j, tg_head_extra e) {
+    double sum = e.bias ? (double)e.bias[j] : 0;
     for (int c = 0; c < C; c++) sum += (double)x[c] * (double)w[(size_t)j * C + c];
-    return sum;
+    return e.softcap > 0 ? (double)e.softcap * tanh(sum / (double)e.softcap) : sum;
 }
 
 void tg_ref_head_forward(tg_backend *be, float *logp, float *entropy, float *lse, const float *x,
-                         const float *w, const int32_t *tokens, int n, int C, int V) {
+                         const float *w, const int32_t *tokens, int n, int C, int V,
+                         tg_head_extra extra) {
     (void)be;
     for (int i = 0; i < n; i++) {
         const float *xi = x + (size_t)i * C;
         double top = -INFINITY, sum = 0, h = 0;
-        for (int j = 0; j < V; j++) top = fmax(top, logit(xi, w, C, j));
-        for (int j = 0; j < V; j++) sum += exp(logit(xi, w, C, j) - top);
+        for (int j = 0; j < V; j++) top = fmax(top, logit(xi, w, C, j, extra));
+        for (int j = 0; j < V; j++) sum += exp(logit(xi, w, C, j, extra) - top);
         double l = top + log(sum);
         for (int j = 0; j < V; j++) {
-            double lp = logit(xi, w, C, j) - l;
+            double lp = logit(xi, w, C, j, extra) - l;
             h -= exp(lp) * lp;
         }
-        logp[i] = (float)(logit(xi, w, C, tokens[i]) - l);
+        logp[i] = (float)(logit(xi, w, C, tokens[i], extra) - l);
         entropy[i] = (float)h;
         lse[i] = (float)l;
     }
@@ -31,16 +32,21 @@ void tg_ref_head_forward(tg_backend *be, float *logp, float *entropy, float *lse
 void tg_ref_head_backward(tg_backend *be, float *dx, float *dw, const float *dlogp,
                           const float *dentropy, const float *x, const float *w,
                           const int32_t *tokens, const float *lse, const float *entropy, int n,
-                          int C, int V) {
+                          int C, int V, tg_head_extra extra) {
     (void)be;
     for (int i = 0; i < n; i++) {
         const float *xi = x + (size_t)i * C;
         float *dxi = dx + (size_t)i * C;
         for (int c = 0; c < C; c++) dxi[c] = 0;
         for (int j = 0; j < V; j++) {
-            double lp = logit(xi, w, C, j) - (double)lse[i], p = exp(lp);
+            double l = logit(xi, w, C, j, extra), lp = l - (double)lse[i], p = exp(lp);
             double d = (double)dlogp[i] * ((j == tokens[i]) - p) -
                        (double)dentropy[i] * p * (lp + (double)entropy[i]);
+            if (extra.softcap > 0) {
+                double t = l / (double)extra.softcap;
+                d *= 1 - t * t;
+            }
+            if (extra.dbias) extra.dbias[j] += (float)d;
             for (int c = 0; c < C; c++) {
                 dxi[c] += (float)(d * (double)w[(size_t)j * C + c]);
                 if (dw) dw[(size_t)j * C + c] += (float)(d * (double)xi[c]);

@@ -18,6 +18,12 @@ static inline void hide(const tg_score_tile *t, float *s, int j, int q0) {
     for (int r = 0; r < GROUP; r++) s[r] = j < t->limit + q0 + r ? s[r] : -INFINITY;
 }
 
+/* And when a window has passed it. */
+static inline void hide_passed(const tg_score_tile *t, float *s, int j, int q0) {
+#pragma omp simd
+    for (int r = 0; r < GROUP; r++) s[r] = j < t->limit + q0 + r - t->window ? -INFINITY : s[r];
+}
+
 static inline void softmax_group(const tg_score_tile *t, int q0, float *top, float *sum,
                                  float *fix) {
     const int clear = seen_by_all(t);
@@ -27,6 +33,7 @@ static inline void softmax_group(const tg_score_tile *t, int q0, float *top, flo
     for (int j = 0; j < t->cols; j++) {
         float *s = t->s + (size_t)j * TG_SCORE_LD + q0;
         if (j >= clear) hide(t, s, j, q0);
+        if (t->window > 0) hide_passed(t, s, j, q0);
 #pragma omp simd
         for (int r = 0; r < GROUP; r++) high[r] = s[r] > high[r] ? s[r] : high[r];
     }
@@ -60,6 +67,7 @@ static inline void softmax_grad_group(const tg_score_tile *t, float *dp, int q0,
     for (int j = 0; j < t->cols; j++) {
         float *s = t->s + (size_t)j * TG_SCORE_LD + q0, *d = dp + (size_t)j * TG_SCORE_LD + q0;
         if (j >= clear) hide(t, s, j, q0);
+        if (t->window > 0) hide_passed(t, s, j, q0);
 #pragma omp simd
         for (int r = 0; r < GROUP; r++) {
             float p = exp_f32(s[r] * scale - lse[r]);

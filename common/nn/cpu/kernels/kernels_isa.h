@@ -33,9 +33,16 @@ void TG_KERNEL(head_stats)(const tg_logit_tile *t, tg_softmax_part *part, size_t
                            float *token);
 void TG_KERNEL(head_grad)(const tg_logit_tile *t, const float *lse, const float *entropy,
                           const float *dlogp, const float *dentropy);
+void TG_KERNEL(logit_shape)(const tg_logit_tile *t, const float *bias, float softcap);
+void TG_KERNEL(head_grad_capped)(const tg_logit_tile *t, const float *lse, const float *entropy,
+                                 const float *dlogp, const float *dentropy, float softcap);
 void TG_KERNEL(softmax_tile)(const tg_score_tile *t, float *top, float *sum, float *fix);
 void TG_KERNEL(softmax_grad_tile)(const tg_score_tile *t, float *dp, const float *lse,
                                   const float *delta);
+void TG_KERNEL(score_shape)(const tg_score_tile *t, float softcap, float slope, float *factor);
+void TG_KERNEL(score_factor)(const tg_score_tile *t, float *d, const float *factor);
+void TG_KERNEL(decode_shaped)(float *out, const float *q, const float *k, const float *v, int n,
+                              size_t ld, int D, float scale, float softcap, float slope);
 float TG_KERNEL(dot)(const float *a, const float *b, int n);
 void TG_KERNEL(decode)(float *out, const float *q, const float *k, const float *v, int n, size_t ld,
                        int D, float scale);

@@ -1,0 +1,67 @@
+/* Frequencies are rounded to f32 before they are multiplied by the position, as transformers does: the angles of far positions
+ * depend on that rounding. */
+#include "common/nn/positions.h"
+
+#include "common/base/check.h"
+
+#include <math.h>
+
+#define PI 3.14159265358979323846
+
+/* Llama 3.1: long waves are stretched by the factor, short ones kept, those between interpolated. */
+static double llama3(const tg_rope *r, double freq) {
+    double wave = 2 * PI / freq, context = r->original_positions;
+    if (wave > context / (double)r->low_freq) return freq / (double)r->factor;
+    if (wave < context / (double)r->high_freq) return freq;
+    double smooth =
+        (context / wave - (double)r->low_freq) / ((double)r->high_freq - (double)r->low_freq);
+    return (1 - smooth) * freq / (double)r->factor + smooth * freq;
+}
+
+/* The dimension whose wave turns `turns` times within the original context (Peng et al. 2023, section 3.2). */
+static double yarn_dimension(const tg_rope *r, double turns) {
+    return r->dims * log(r->original_positions / (turns * 2 * PI)) / (2 * log((double)r->theta));
+}
+
+static double yarn(const tg_rope *r, double freq, int j) {
+    double low = yarn_dimension(r, (double)r->beta_fast),
+           high = yarn_dimension(r, (double)r->beta_slow);
+    if (!r->keep_range) low = floor(low), high = ceil(high);
+    low = fmax(low, 0), high = fmin(high, r->dims - 1);
+    if (low == high) high += 0.001;
+    double ramp = fmin(fmax((j - low) / (high - low), 0), 1);
+    return freq / (double)r->factor * ramp + freq * (1 - ramp);
+}
+
+static float frequency(const tg_rope *r, int j) {
+    double freq = 1 / pow((double)r->theta, 2.0 * j / r->dims);
+    switch (r->kind) {
+    case TG_ROPE_DEFAULT:
+    case TG_ROPE_DYNAMIC: break;
+    case TG_ROPE_LINEAR: freq /= (double)r->factor; break;
+    case TG_ROPE_LLAMA3: freq = llama3(r, freq); break;
+    case TG_ROPE_YARN: freq = yarn(r, freq, j); break;
+    }
+    return (float)freq;
+}
+
+void tg_rope_table(const tg_rope *r, int positions, float *table) {
+    const int half = r->dims / 2;
+    const float factor = r->kind == TG_ROPE_YARN ? r->attention : 1.0f;
+    for (int j = 0; j < half; j++) {
+        float freq = frequency(r, j);
+        for (int p = 0; p < positions; p++) {
+            float angle = (float)p * freq, *row = table + (size_t)p * (size_t)r->dims;
+            row[j] = cosf(angle) * factor;
+            row[half + j] = sinf(angle) * factor;
+        }
+    }
+}
+
+void tg_alibi_slopes(int heads, float *slopes) {
+    int power = 1;
+    while (2 * power <= heads) power *= 2;
+    for (int h = 0; h < heads; h++) /* beyond a power of two: every other slope of the next one */
+        slopes[h] = (float)(h < power ? pow(2, -8.0 * (h + 1) / power)
+                                      : pow(2, -4.0 * (2 * (h - power) + 1) / power));
+}
