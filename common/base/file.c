@@ -59,12 +59,34 @@ tg_status tg_file_read(const char *path, size_t max_bytes, tg_buf *out, tg_error
     return st;
 }
 
-static bool write_all(int fd, const char *bytes, size_t len) {
+tg_status tg_stream_read(FILE *in, const char *name, tg_buf *out, tg_error *err) {
+    enum { PIECE = 1 << 16 };
+    for (size_t n = 1; n;) {
+        char *room = tg_buf_reserve(out, PIECE);
+        if (!room) return tg_fail_nomem(err, out->len + PIECE);
+        n = fread(room, 1, PIECE, in);
+        out->len += n;
+    }
+    if (ferror(in)) return tg_fail_errno(err, TG_IO, "%s: read failed", name);
+    tg_buf_append(out, "", 0);
+    return TG_OK;
+}
+
+tg_status tg_stdout_write(tg_buf *text, tg_error *err) {
+    if (text->failed) return tg_fail_nomem(err, text->len);
+    if ((text->len && fwrite(text->data, 1, text->len, stdout) != text->len) || fflush(stdout))
+        return tg_fail_errno(err, TG_IO, "cannot write to standard output");
+    tg_buf_reset(text);
+    return TG_OK;
+}
+
+bool tg_fd_write(int fd, const void *bytes, size_t len) {
+    const char *at = bytes;
     while (len) {
-        ssize_t n = write(fd, bytes, len);
+        ssize_t n = write(fd, at, len);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return false;
-        bytes += n;
+        at += n;
         len -= (size_t)n;
     }
     return true;
@@ -89,7 +111,7 @@ tg_status tg_file_write_atomic(const char *path, const void *bytes, size_t len, 
     if (fd < 0) {
         st = tg_fail_errno(err, TG_IO, "%s: cannot create", tmp.data);
     } else {
-        if (!write_all(fd, bytes, len) || fsync(fd))
+        if (!tg_fd_write(fd, bytes, len) || fsync(fd))
             st = tg_fail_errno(err, TG_IO, "%s: write failed", tmp.data);
         if (close(fd) && st == TG_OK) st = tg_fail_errno(err, TG_IO, "%s: close failed", tmp.data);
         if (st == TG_OK && rename(tmp.data, path))
@@ -104,7 +126,7 @@ tg_status tg_file_append(const char *path, const void *bytes, size_t len, tg_err
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0) return tg_fail_errno(err, TG_IO, "%s: cannot open for appending", path);
     tg_status st = TG_OK;
-    if (!write_all(fd, bytes, len)) st = tg_fail_errno(err, TG_IO, "%s: write failed", path);
+    if (!tg_fd_write(fd, bytes, len)) st = tg_fail_errno(err, TG_IO, "%s: write failed", path);
     if (close(fd) && st == TG_OK) st = tg_fail_errno(err, TG_IO, "%s: close failed", path);
     return st;
 }

@@ -3,6 +3,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
+#include "common/base/file.h"
 #include "common/base/str.h"
 #include "common/cli/command.h"
 #include "common/cli/process.h"
@@ -116,10 +117,8 @@ static int check_one(const char *path, const tg_args *args, bool schema_only, bo
                    tg_str_starts(err.msg, path) ? "" : ": ", err.msg);
     } else {
         if (checked.notes.len) fputs(checked.notes.data, stderr);
-        if (st == TG_OK)
-            fputs(checked.resolved.data, stdout);
-        else
-            tg_args_report("textgen check", &err);
+        if (st == TG_OK) st = tg_stdout_write(&checked.resolved, &err);
+        if (st != TG_OK) code = tg_args_report("textgen check", &err);
     }
     tg_checked_fini(&checked);
     return code;

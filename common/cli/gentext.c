@@ -9,11 +9,6 @@
 
 #include <stdio.h>
 
-static tg_status write_stdout(const tg_buf *lines, tg_error *err) {
-    bool ok = fwrite(lines->data, 1, lines->len, stdout) == lines->len && !fflush(stdout);
-    return ok ? TG_OK : tg_fail_errno(err, TG_IO, "stdout");
-}
-
 static tg_status generate(uint64_t seed, int64_t first, int64_t n, const char *path,
                           tg_error *err) {
     tg_buf lines = {0}, text = {0};
@@ -29,7 +24,7 @@ static tg_status generate(uint64_t seed, int64_t first, int64_t n, const char *p
         st = tg_fail_nomem(err, lines.len);
     else
         st = path ? tg_file_write_atomic(path, lines.data, lines.len, err)
-                  : write_stdout(&lines, err);
+                  : tg_stdout_write(&lines, err);
     tg_buf_fini(&lines);
     tg_buf_fini(&text);
     return st;

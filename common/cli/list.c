@@ -1,11 +1,13 @@
 /* `textgen list`: what the two programs can do, from their registries. Each prints a JSON array of {kind, name, summary, built,
  * options}; here they are joined, filtered by kind and shown. */
 #include "common/base/check.h"
+#include "common/base/file.h"
 #include "common/base/str.h"
 #include "common/cli/command.h"
 #include "common/cli/process.h"
 #include "common/config/args.h"
 #include "common/config/json.h"
+#include "common/config/listing.h"
 #include "common/config/tree.h"
 
 #include <stdio.h>
@@ -53,15 +55,9 @@ static tg_status collect(listing *l, const char *binary, tg_error *err) {
     return st;
 }
 
-/* "rewards" and "reward" are the same kind. */
-static bool same_kind(const char *kind, const char *wanted) {
-    size_t n = strlen(kind);
-    return !strncmp(kind, wanted, n) && (!wanted[n] || !strcmp(wanted + n, "s"));
-}
-
 static tg_status find_kind(const listing *l, const char *wanted, const char **kind, tg_error *err) {
     for (size_t i = 0; i < l->n_kinds; i++) {
-        if (same_kind(l->kinds[i], wanted)) {
+        if (tg_kind_is(l->kinds[i], wanted)) {
             *kind = l->kinds[i];
             return TG_OK;
         }
@@ -116,8 +112,7 @@ static tg_status print_json(const listing *l, const char *kind, tg_error *err) {
         tg_node_json(l->entries[i], &out);
     }
     tg_buf_puts(&out, "\n]\n");
-    if (!out.failed) fputs(out.data, stdout);
-    tg_status st = out.failed ? tg_fail_nomem(err, out.len) : TG_OK;
+    tg_status st = tg_stdout_write(&out, err);
     tg_buf_fini(&out);
     return st;
 }

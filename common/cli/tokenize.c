@@ -9,14 +9,16 @@
 #include "common/base/str.h"
 #include "common/config/args.h"
 #include "common/config/json.h"
+#include "common/config/jsonl.h"
 #include "common/config/locate.h"
 #include "common/text/tokenizer.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { PIECE = 1 << 16 }; /* of output, unless someone watches */
 
 typedef struct job {
     const char *name; /* of the command */
@@ -84,73 +86,47 @@ static tg_status detokenize_line(job *j, const json_t *value, tg_error *err) {
     return st;
 }
 
-static tg_status flush(job *j, tg_error *err) {
-    if (j->out.failed) return tg_fail_nomem(err, j->out.len);
-    if (j->out.len && fwrite(j->out.data, 1, j->out.len, stdout) != j->out.len)
-        return tg_fail_errno(err, TG_IO, "stdout");
-    tg_buf_reset(&j->out);
-    return TG_OK;
-}
-
 /* A line that cannot be used gives {"error": …} in its place; *bad counts them. */
-static tg_status run_lines(job *j, line_fn *run, size_t *bad, tg_error *err) {
-    char *line = NULL;
-    size_t cap = 0, number = 0;
-    ssize_t len;
+static tg_status run_lines(job *j, line_fn *run, long *bad, tg_error *err) {
+    bool watched = isatty(STDOUT_FILENO);
+    tg_jsonl in;
+    tg_jsonl_open(&in, j->in);
     tg_status st = TG_OK;
-    while (st == TG_OK && (errno = 0, len = getline(&line, &cap, j->in)) >= 0) {
-        json_error_t why;
+    while (st == TG_OK && tg_jsonl_next(&in)) {
         tg_error line_err = {0};
-        json_t *value = json_loadb(line, (size_t)len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
-        number++;
-        tg_status line_st = value ? run(j, value, &line_err)
-                                  : tg_fail(&line_err, TG_DATA, "not valid JSON: %s", why.text);
-        json_decref(value);
-        if (line_st == TG_NOMEM) {
-            st = tg_fail(err, line_st, "line %zu: %s", number, line_err.msg);
-        } else if (line_st != TG_OK) {
-            ++*bad;
-            tg_error_prefix(&line_err, "line %zu: ", number);
-            tg_buf_puts(&j->out, "{\"error\":");
-            tg_json_string(&j->out, line_err.msg, strlen(line_err.msg));
-            tg_buf_putc(&j->out, '}');
-        }
-        tg_buf_putc(&j->out, '\n');
-        if (st == TG_OK) st = flush(j, err);
+        tg_status line_st = in.value ? run(j, in.value, &line_err) : TG_DATA;
+        if (line_st == TG_NOMEM)
+            st = tg_fail(err, line_st, "line %ld: %s", in.number, line_err.msg);
+        else if (line_st == TG_OK)
+            tg_buf_putc(&j->out, '\n');
+        else
+            tg_jsonl_put_error(&j->out, in.number, in.value ? line_err.msg : in.why);
+        if (in.value && line_st != TG_OK) in.n_bad++;
+        if (st == TG_OK && (watched || j->out.len >= PIECE)) st = tg_stdout_write(&j->out, err);
     }
-    if (st == TG_OK && ferror(j->in)) st = tg_fail_errno(err, TG_IO, "reading the input");
-    free(line);
+    if (st == TG_OK) st = tg_stdout_write(&j->out, err);
+    if (st == TG_OK) st = tg_jsonl_check(&in, err);
+    *bad = in.n_bad;
+    tg_jsonl_close(&in);
     return st;
-}
-
-static tg_status read_all(FILE *in, tg_buf *text, tg_error *err) {
-    for (;;) {
-        char *room = tg_buf_reserve(text, 1 << 16);
-        if (!room) return tg_fail_nomem(err, text->len + (1 << 16));
-        size_t n = fread(room, 1, 1 << 16, in);
-        text->len += n;
-        if (!n) break;
-    }
-    tg_buf_append(text, "", 0); /* ends the text with a NUL */
-    return ferror(in) ? tg_fail_errno(err, TG_IO, "reading the input") : TG_OK;
 }
 
 static tg_status tokenize_all(job *j, tg_error *err) {
     tg_buf text = {0};
-    tg_status st = read_all(j->in, &text, err);
+    tg_status st = tg_stream_read(j->in, "input", &text, err);
     if (st == TG_OK)
         st = tg_tokenizer_encode(j->tokenizer, text.data, text.len, j->encode_flags, &j->ids, err);
     tg_buf_fini(&text);
     for (size_t i = 0; i < j->ids.n && st == TG_OK; i++)
         tg_buf_printf(&j->out, i ? " %d" : "%d", (int)j->ids.data[i]);
     tg_buf_putc(&j->out, '\n');
-    return st == TG_OK ? flush(j, err) : st;
+    return st == TG_OK ? tg_stdout_write(&j->out, err) : st;
 }
 
 /* Ids with white space or commas between, brackets allowed around. */
 static tg_status detokenize_all(job *j, tg_error *err) {
     tg_buf text = {0};
-    tg_status st = read_all(j->in, &text, err);
+    tg_status st = tg_stream_read(j->in, "input", &text, err);
     static const char between[] = " \t\r\n,[]";
     for (char *p = text.data; st == TG_OK && p && *p;) {
         p += strspn(p, between);
@@ -167,7 +143,7 @@ static tg_status detokenize_all(job *j, tg_error *err) {
     if (st == TG_OK)
         st =
             tg_tokenizer_decode(j->tokenizer, j->ids.data, j->ids.n, j->decode_flags, &j->out, err);
-    return st == TG_OK ? flush(j, err) : st;
+    return st == TG_OK ? tg_stdout_write(&j->out, err) : st;
 }
 
 /* A path is opened as it is; anything else is a model's name. */
@@ -184,7 +160,7 @@ static tg_status open_tokenizer(job *j, const char *name, tg_error *err) {
 static int run_job(job *j, const tg_args *args, const char *tokenizer, bool jsonl, line_fn *line,
                    tg_status (*all)(job *, tg_error *)) {
     tg_error err = {0};
-    size_t bad = 0;
+    long bad = 0;
     tg_status st = tokenizer ? TG_OK : tg_fail(&err, TG_USAGE, "--tokenizer DIR is missing");
     if (st == TG_OK) st = open_tokenizer(j, tokenizer, &err);
     j->in = stdin;
@@ -193,9 +169,8 @@ static int run_job(job *j, const tg_args *args, const char *tokenizer, bool json
         if (!j->in) st = tg_fail_errno(&err, TG_NOINPUT, "%s", args->positional[0]);
     }
     if (st == TG_OK) st = jsonl ? run_lines(j, line, &bad, &err) : all(j, &err);
-    if (st == TG_OK && fflush(stdout)) st = tg_fail_errno(&err, TG_IO, "stdout");
     if (st == TG_OK && bad)
-        st = tg_fail(&err, TG_DATA, "%zu line%s could not be used", bad, bad == 1 ? "" : "s");
+        st = tg_fail(&err, TG_DATA, "%ld line%s could not be used", bad, bad == 1 ? "" : "s");
     if (j->in && j->in != stdin) fclose(j->in);
     tg_tokenizer_destroy(&j->tokenizer);
     tg_ids_fini(&j->ids);

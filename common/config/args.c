@@ -3,6 +3,7 @@
 #include "common/config/args.h"
 
 #include "common/base/alloc.h"
+#include "common/base/file.h"
 #include "common/base/str.h"
 
 #include <ctype.h>
@@ -144,10 +145,7 @@ tg_status tg_args_parse(const tg_args_spec *spec, int argc, char **argv, tg_args
     if (st == TG_OK && out->help) {
         tg_buf text = {0};
         tg_args_help(spec, &text);
-        if (text.failed)
-            st = tg_fail_nomem(err, text.len);
-        else
-            fputs(text.data, stdout);
+        st = tg_stdout_write(&text, err);
         tg_buf_fini(&text);
     }
     if (st != TG_OK) tg_args_fini(out);

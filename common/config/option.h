@@ -3,9 +3,10 @@
  *
  *     struct rouge_opts { const char *rouge_type; bool use_single_ref; };
  *     static const tg_opt rouge_options[] = {
- *         TG_OPT_STR_ONE_OF(struct rouge_opts, rouge_type, NULL, "rouge1|rouge2|rougeL|rougeLsum",
- * "Which ROUGE."), TG_OPT_BOOL(struct rouge_opts, use_single_ref, "true", "Only the first reference
- * counts."), TG_OPT_END }; tg_opts_read(rouge_options, &opts, node, "reward_fn.args", &arena, err);
+ *         TG_OPT_STR_ONE_OF(struct rouge_opts, rouge_type, "rouge1", "rouge1|rouge2", "Which ROUGE."),
+ *         TG_OPT_BOOL(struct rouge_opts, use_single_ref, "true", "Only the first reference counts."),
+ *         TG_OPT_END};
+ *     st = tg_opts_read(rouge_options, &opts, node, "reward_fn.args", &arena, err);
  *
  * A key that is not in the table, a wrong type or a value out of range is TG_CONFIG with file,
  * line, key path, what was expected, and the nearest valid key. A row whose key the field lacks in

@@ -6,8 +6,8 @@
 #include "common/base/alloc.h"
 #include "common/base/buf.h"
 #include "common/base/check.h"
+#include "common/base/file.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,17 +63,6 @@ static void put_header(tg_buf *out, const tg_st_write *tensors, size_t n, const 
     for (int i = 0; i < 8; i++) out->data[i] = (char)(len >> (8 * i));
 }
 
-static bool write_all(int fd, const char *bytes, size_t len) {
-    while (len) {
-        ssize_t n = write(fd, bytes, len);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return false;
-        bytes += n;
-        len -= (size_t)n;
-    }
-    return true;
-}
-
 struct writer {
     int fd;
     const char *path;
@@ -92,7 +81,7 @@ static tg_status write_tensor(struct writer *w, const tg_st_write *t, size_t ind
             if (st != TG_OK) return st;
             from = w->piece;
         }
-        if (!write_all(w->fd, from, n))
+        if (!tg_fd_write(w->fd, from, n))
             return tg_fail_errno(err, TG_IO, "%s: write failed", w->path);
         at += n;
     }
@@ -101,7 +90,7 @@ static tg_status write_tensor(struct writer *w, const tg_st_write *t, size_t ind
 
 static tg_status write_body(struct writer *w, const tg_buf *header, const tg_st_write *tensors,
                             size_t n, tg_error *err) {
-    if (!write_all(w->fd, header->data, header->len))
+    if (!tg_fd_write(w->fd, header->data, header->len))
         return tg_fail_errno(err, TG_IO, "%s: write failed", w->path);
     for (size_t i = 0; i < n; i++) {
         tg_status st = write_tensor(w, &tensors[i], i, err);

@@ -1,4 +1,5 @@
 /* textgen-env check: is this config right, and what does it say with every default made explicit? */
+#include "common/base/file.h"
 #include "env-server/cli/commands.h"
 #include "env-server/cli/load.h"
 #include "env-server/env/env.h"
@@ -13,7 +14,7 @@ static tg_status check(const char *config, const tg_args *args, bool schema_only
         tg_buf text = {0};
         tg_env_settings_json(&l.settings, &text);
         tg_buf_putc(&text, '\n');
-        st = tg_print(&text, err);
+        st = tg_stdout_write(&text, err);
         tg_buf_fini(&text);
     }
     tg_env_close(&env);

@@ -1,4 +1,5 @@
 /* textgen-env data: samples of a config's data pool as the environment will see them. */
+#include "common/base/file.h"
 #include "common/config/json.h"
 #include "env-server/cli/commands.h"
 #include "env-server/cli/load.h"
@@ -48,14 +49,14 @@ static tg_status show(const tg_datapool *pool, uint64_t n, bool jsonl, tg_error 
             sample_json(pool, &sample, &out);
         else
             sample_text(&sample, &out);
-        st = tg_print(&out, err);
+        st = tg_stdout_write(&out, err);
     }
     if (st == TG_OK && !jsonl) {
         tg_buf_reset(&out);
         tg_buf_printf(&out, "%llu of %llu samples\n",
                       (unsigned long long)(n < pool->count ? n : pool->count),
                       (unsigned long long)pool->count);
-        st = tg_print(&out, err);
+        st = tg_stdout_write(&out, err);
     }
     tg_buf_fini(&out);
     tg_arena_fini(&arena);

@@ -1,26 +1,14 @@
 /* textgen-env list: the registries of data pools, rewards and metrics. */
 #include "common/base/check.h"
-#include "common/base/str.h"
-#include "common/config/json.h"
+#include "common/base/file.h"
+#include "common/config/listing.h"
 #include "env-server/cli/commands.h"
 #include "env-server/cli/load.h"
 #include "env-server/datapool/datapool.h"
 #include "env-server/metric/metric.h"
 #include "env-server/reward/reward.h"
 
-#include <stdio.h>
 #include <string.h>
-
-static void entry_json(const tg_registry *r, const tg_entry *e, bool first, tg_buf *out) {
-    tg_buf_puts(out, first ? "[\n" : ",\n");
-    tg_buf_printf(out, "{\"kind\": \"%s\", \"name\": ", r->kind);
-    tg_json_string(out, e->name, strlen(e->name));
-    tg_buf_puts(out, ", \"summary\": ");
-    tg_json_string(out, e->summary, strlen(e->summary));
-    tg_buf_printf(out, ", \"built\": %s, \"options\": ", e->built ? "true" : "false");
-    tg_opts_describe_json(e->options, out);
-    tg_buf_putc(out, '}');
-}
 
 static void entry_text(const tg_entry *e, tg_buf *out) {
     tg_buf_printf(out, "  %-34s %s%s\n", e->name, e->summary,
@@ -35,30 +23,26 @@ static void entry_text(const tg_entry *e, tg_buf *out) {
     tg_buf_fini(&options);
 }
 
-/* "reward" and "rewards" both name the kind. */
-static bool is_kind(const char *given, const char *kind) {
-    size_t n = strlen(kind);
-    return !strncmp(given, kind, n) && (!given[n] || !strcmp(given + n, "s"));
-}
-
 static tg_status list(const char *kind, bool json, tg_error *err) {
     const tg_registry *all[] = {tg_datapool_registry(), tg_reward_registry(), tg_metric_registry()};
     tg_buf out = {0};
-    bool found = false, first = true;
+    bool found = false;
+    size_t n = 0;
     for (size_t k = 0; k < TG_COUNT_OF(all); k++) {
-        if (kind && !is_kind(kind, all[k]->kind)) continue;
+        if (!tg_kind_is(all[k]->kind, kind)) continue;
         found = true;
         if (!json) tg_buf_printf(&out, "%s\n", all[k]->kind);
         const tg_entry *e;
-        for (size_t i = 0; (e = tg_registry_at(all[k], i)); i++, first = false) {
+        for (size_t i = 0; (e = tg_registry_at(all[k], i)); i++) {
+            const tg_listed row = {all[k]->kind, e->name, e->summary, e->built, e->options};
             if (json)
-                entry_json(all[k], e, first, &out);
+                tg_listed_json(&row, &n, &out);
             else
                 entry_text(e, &out);
         }
     }
     if (json && found) tg_buf_puts(&out, "\n]\n");
-    tg_status st = found ? tg_print(&out, err)
+    tg_status st = found ? tg_stdout_write(&out, err)
                          : tg_fail(err, TG_USAGE,
                                    "unknown kind \"%s\"; known: datapool, reward, metric", kind);
     tg_buf_fini(&out);

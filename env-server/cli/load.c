@@ -1,7 +1,6 @@
-/* Loading of configs and writing of results, for all commands. */
+/* Loading of configs, for all commands. */
 #include "env-server/cli/load.h"
 
-#include <stdio.h>
 #include <string.h>
 
 tg_status tg_loaded_open(tg_loaded *l, const char *config, const tg_args *args, tg_error *err) {
@@ -20,12 +19,4 @@ tg_status tg_loaded_open(tg_loaded *l, const char *config, const tg_args *args, 
 
 void tg_loaded_close(tg_loaded *l) {
     tg_run_config_fini(&l->config);
-}
-
-tg_status tg_print(tg_buf *text, tg_error *err) {
-    if (text->failed) return tg_fail_nomem(err, text->len);
-    if (text->len && fwrite(text->data, 1, text->len, stdout) != text->len)
-        return tg_fail_errno(err, TG_IO, "writing to stdout");
-    if (fflush(stdout)) return tg_fail_errno(err, TG_IO, "writing to stdout");
-    return TG_OK;
 }

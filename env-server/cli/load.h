@@ -16,7 +16,4 @@ tg_status tg_loaded_open(tg_loaded *l, const char *config, const tg_args *args,
                          tg_error *err) TG_MUST_CHECK;
 void tg_loaded_close(tg_loaded *l);
 
-/* Writes out what a command collected. TG_IO when stdout does not take it. */
-tg_status tg_print(tg_buf *text, tg_error *err) TG_MUST_CHECK;
-
 #endif

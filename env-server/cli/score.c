@@ -1,4 +1,5 @@
 /* textgen-env score: metrics and rewards of texts in a file, without a model or a config. */
+#include "common/base/file.h"
 #include "common/base/str.h"
 #include "common/config/json.h"
 #include "env-server/cli/commands.h"
@@ -206,7 +207,7 @@ static tg_status score(const tg_args *args, const char *metric_names, const char
             result_json(&values, &rewards, reward_values, texts.n, &out);
         else
             result_text(&values, &rewards, reward_values, texts.n, &out);
-        st = tg_print(&out, err);
+        st = tg_stdout_write(&out, err);
     }
     tg_buf_fini(&out);
     tg_texts_fini(&texts);

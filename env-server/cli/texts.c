@@ -3,7 +3,6 @@
 
 #include "common/base/file.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +12,7 @@ static const size_t MAX_BYTES = (size_t)4 << 30;
 
 static tg_status read_all(const char *path, tg_buf *out, tg_error *err) {
     if (path && strcmp(path, "-") != 0) return tg_file_read(path, MAX_BYTES, out, err);
-    for (;;) {
-        char *to = tg_buf_reserve(out, 1 << 16);
-        if (!to) return tg_fail_nomem(err, out->len);
-        size_t n = fread(to, 1, 1 << 16, stdin);
-        out->len += n;
-        if (n == 0) return ferror(stdin) ? tg_fail_errno(err, TG_IO, "reading stdin") : TG_OK;
-    }
+    return tg_stream_read(stdin, "stdin", out, err);
 }
 
 static tg_status copy_text(tg_arena *a, const json_t *v, const char *key, const char **out,

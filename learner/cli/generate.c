@@ -4,9 +4,11 @@
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
+#include "common/base/file.h"
 #include "common/config/args.h"
-#include "common/config/option.h"
-#include "learner/cli/jsonl.h"
+#include "common/config/json.h"
+#include "common/config/jsonl.h"
+#include "learner/cli/line_ids.h"
 #include "learner/cli/open_model.h"
 #include "learner/policy/generate.h"
 
@@ -94,7 +96,7 @@ static tg_status print_line(job *j, int i, tg_error *err) {
     const line *l = &j->lines[i];
     if (l->bad) {
         if (j->jsonl)
-            tg_jsonl_print_error(&j->out, l->number, l->why);
+            tg_jsonl_put_error(&j->out, l->number, l->why);
         else
             fprintf(stderr, "textgen generate: line %ld: %s\n", l->number, l->why);
         return TG_OK;
@@ -124,13 +126,8 @@ static tg_status flush(job *j, tg_error *err) {
     tg_status st = TG_OK;
     while (st == TG_OK && tg_generator_active(j->generator))
         st = tg_generator_advance(j->generator, keep_result, j, err);
-    tg_buf_reset(&j->out);
     for (int i = 0; i < j->n_lines && st == TG_OK; i++) st = print_line(j, i, err);
-    if (st == TG_OK && j->out.failed) st = tg_fail_nomem(err, j->out.len);
-    if (st == TG_OK) {
-        fwrite(j->out.data ? j->out.data : "", 1, j->out.len, stdout);
-        if (fflush(stdout)) st = tg_fail_errno(err, TG_IO, "cannot write to standard output");
-    }
+    if (st == TG_OK) st = tg_stdout_write(&j->out, err);
     forget_results(j);
     j->first_line += (uint64_t)j->n_lines;
     j->n_lines = 0;
@@ -171,17 +168,19 @@ static tg_status run_jsonl(job *j, long *n_bad, tg_error *err) {
         tg_error why = {.status = TG_DATA};
         tg_status line_status = TG_DATA;
         j->ids.n = 0;
-        if (in.object)
-            line_status = tg_jsonl_ids(in.object, "ids", "prompt", j->model.tokenizer,
-                                       j->model.model->arch.vocab_size, &j->ids, &why);
+        if (in.value)
+            line_status = tg_line_ids(in.value, "ids", "prompt", j->model.tokenizer,
+                                      j->model.model->arch.vocab_size, &j->ids, &why);
         else
             snprintf(why.msg, sizeof why.msg, "%s", in.why);
         st = add_line(j, in.number, line_status, &why, n_bad);
         if (st == TG_OK && j->n_lines == j->chunk) st = flush(j, err);
     }
+    if (st == TG_NOMEM) st = tg_fail_nomem(err, j->ids.n * sizeof(int32_t));
+    if (st == TG_OK) st = flush(j, err);
+    if (st == TG_OK) st = tg_jsonl_check(&in, err);
     tg_jsonl_close(&in);
-    if (st == TG_NOMEM) return tg_fail_nomem(err, j->ids.n * sizeof(int32_t));
-    return st == TG_OK ? flush(j, err) : st;
+    return st;
 }
 
 static tg_status run_text(job *j, long *n_bad, tg_error *err) {

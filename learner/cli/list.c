@@ -1,7 +1,7 @@
 /* `textgen-learner list`: every registry of the learner as {kind, name, summary, built, options}. */
-#include "common/base/buf.h"
+#include "common/base/file.h"
 #include "common/config/args.h"
-#include "common/config/option.h"
+#include "common/config/listing.h"
 #include "common/nn/backend.h"
 #include "common/nn/family/family.h"
 #include "learner/cli/commands.h"
@@ -11,41 +11,16 @@
 #include "learner/train/policy_id.h"
 #include "learner/train/settings.h"
 
-#include <stdio.h>
-#include <string.h>
-
 typedef struct listing {
     tg_buf out;
     const char *kind; /* NULL: all */
-    bool any;
+    size_t n;
 } listing;
-
-/* "algorithms" is the same as "algorithm". */
-static bool wanted(const listing *l, const char *kind) {
-    size_t n = strlen(kind);
-    return !l->kind || (!strncmp(l->kind, kind, n) && (!l->kind[n] || !strcmp(l->kind + n, "s")));
-}
-
-static void put(tg_buf *b, const char *key, const char *text) {
-    tg_buf_printf(b, "\"%s\": ", key);
-    tg_json_string(b, text, strlen(text));
-    tg_buf_puts(b, ", ");
-}
 
 static void entry(listing *l, const char *kind, const char *name, const char *summary, bool built,
                   const tg_opt *options) {
-    if (!wanted(l, kind)) return;
-    tg_buf_puts(&l->out, l->any ? ",\n {" : "\n {");
-    l->any = true;
-    put(&l->out, "kind", kind);
-    put(&l->out, "name", name);
-    put(&l->out, "summary", summary);
-    tg_buf_printf(&l->out, "\"built\": %s, \"options\": ", built ? "true" : "false");
-    if (options)
-        tg_opts_describe_json(options, &l->out);
-    else
-        tg_buf_puts(&l->out, "[]");
-    tg_buf_puts(&l->out, "}");
+    const tg_listed row = {kind, name, summary, built, options};
+    if (tg_kind_is(kind, l->kind)) tg_listed_json(&row, &l->n, &l->out);
 }
 
 static void all_entries(listing *l) {
@@ -68,6 +43,19 @@ static void all_entries(listing *l) {
         entry(l, "tracker", (*t)->name, (*t)->summary, true, NULL);
 }
 
+static tg_status list(const char *kind, tg_error *err) {
+    listing l = {.kind = kind};
+    all_entries(&l);
+    tg_buf_puts(&l.out, "\n]\n");
+    tg_status st = l.n ? tg_stdout_write(&l.out, err)
+                       : tg_fail(err, TG_USAGE,
+                                 "unknown kind \"%s\"; kinds are algorithm, policy, optimizer, kl "
+                                 "controller, backend, family, tracker",
+                                 kind);
+    tg_buf_fini(&l.out);
+    return st;
+}
+
 int tg_learner_list(int argc, char **argv) {
     bool json = true;
     const tg_flag flags[] = {
@@ -84,24 +72,7 @@ int tg_learner_list(int argc, char **argv) {
     tg_error err = {0};
     if (tg_args_parse(&spec, argc, argv, &args, &err) != TG_OK)
         return tg_args_report("textgen-learner", &err);
-    tg_status st = TG_OK;
-    if (!args.help) {
-        listing l = {.kind = args.n_positional ? args.positional[0] : NULL};
-        tg_buf_puts(&l.out, "[");
-        all_entries(&l);
-        tg_buf_puts(&l.out, "\n]\n");
-        if (l.out.failed)
-            st = tg_fail_nomem(&err, l.out.len);
-        else if (l.kind && !l.any)
-            st = tg_fail(&err, TG_USAGE,
-                         "unknown kind \"%s\"; kinds are algorithm, policy, optimizer, kl "
-                         "controller, backend, family, "
-                         "tracker",
-                         l.kind);
-        else
-            fputs(l.out.data, stdout);
-        tg_buf_fini(&l.out);
-    }
+    tg_status st = args.help ? TG_OK : list(args.n_positional ? args.positional[0] : NULL, &err);
     tg_args_fini(&args);
     return st == TG_OK ? 0 : tg_args_report("textgen-learner", &err);
 }

@@ -3,10 +3,12 @@
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
+#include "common/base/file.h"
 #include "common/config/args.h"
-#include "common/config/option.h"
+#include "common/config/json.h"
+#include "common/config/jsonl.h"
 #include "common/nn/pass.h"
-#include "learner/cli/jsonl.h"
+#include "learner/cli/line_ids.h"
 #include "learner/cli/open_model.h"
 
 #include <string.h>
@@ -44,7 +46,7 @@ static void print_numbers(tg_buf *out, const char *key, const float *values, int
 
 static void print_entry(job *j, const entry *e, int *at) {
     if (e->n < 0) {
-        tg_jsonl_print_error(&j->out, e->number, e->why);
+        tg_jsonl_put_error(&j->out, e->number, e->why);
         return;
     }
     if (e->n == 0) {
@@ -81,14 +83,10 @@ static tg_status flush(job *j, tg_error *err) {
         st = tg_pass_forward(j->pass, &b, (tg_pass_out){.logp = j->logp, .entropy = j->entropy},
                              err);
     if (st != TG_OK) return st;
-    tg_buf_reset(&j->out);
     for (int i = 0, at = 0; i < j->n_entries; i++) print_entry(j, &j->entries[i], &at);
-    if (j->out.failed) return tg_fail_nomem(err, j->out.len);
-    fwrite(j->out.data ? j->out.data : "", 1, j->out.len, stdout);
-    if (fflush(stdout)) return tg_fail_errno(err, TG_IO, "cannot write to standard output");
     j->n_entries = 0;
     j->tokens.n = 0;
-    return TG_OK;
+    return tg_stdout_write(&j->out, err);
 }
 
 static tg_status read_entry(job *j, tg_jsonl *in, entry *e, tg_error *err) {
@@ -98,16 +96,16 @@ static tg_status read_entry(job *j, tg_jsonl *in, entry *e, tg_error *err) {
     e->n = -1;
     tg_error bad;
     tg_status st = TG_DATA;
-    if (!in->object) {
+    if (!in->value) {
         snprintf(e->why, sizeof e->why, "%s", in->why);
         return TG_OK;
     }
-    if (json_object_get(in->object, "input_ids") || json_object_get(in->object, "input_text"))
+    if (json_object_get(in->value, "input_ids") || json_object_get(in->value, "input_text"))
         st = tg_fail(
             &bad, TG_DATA,
             "\"input_ids\" and \"input_text\" are for encoder-decoder models; this one is causal");
     else
-        st = tg_jsonl_ids(in->object, "ids", "text", j->model.tokenizer, vocab, &j->tokens, &bad);
+        st = tg_line_ids(in->value, "ids", "text", j->model.tokenizer, vocab, &j->tokens, &bad);
     int n = (int)j->tokens.n - e->first;
     if (st == TG_OK && n > limit)
         st = tg_fail(&bad, TG_DATA, "%d tokens, but the model has only %d positions", n, limit);
@@ -132,7 +130,8 @@ static tg_status score_lines(job *j, tg_jsonl *in, tg_error *err) {
         if (st == TG_OK) st = read_entry(j, in, &j->entries[j->n_entries], err);
         if (st == TG_OK) j->n_entries++;
     }
-    return st == TG_OK ? flush(j, err) : st;
+    if (st == TG_OK) st = flush(j, err);
+    return st == TG_OK ? tg_jsonl_check(in, err) : st;
 }
 
 static tg_status job_open(job *j, const char *model_name, const char *backend, int threads,
@@ -203,9 +202,8 @@ int tg_cmd_logprob(int argc, char **argv) {
     tg_jsonl_open(&in, stdin);
     st = job_open(j, model, backend, (int)threads, &err);
     if (st == TG_OK) st = score_lines(j, &in, &err);
-    bool any_bad = in.n_bad > 0;
     tg_jsonl_close(&in);
     job_close(j);
     if (st != TG_OK) return tg_args_report(spec.name, &err);
-    return any_bad ? tg_status_exit_code(TG_DATA) : 0;
+    return in.n_bad ? tg_status_exit_code(TG_DATA) : 0;
 }

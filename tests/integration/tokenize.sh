@@ -37,7 +37,7 @@ is "a line for a line" '{"ids":[65,273],"tokens":["a","Ġb"],"offsets":[[0,1],[1
 {"ids":[128,103],"tokens":["Ã","©"],"offsets":[[0,1],[0,1]]}' "$(printf '"a b"\n""\n{"text":"\\u00e9"}' | tok --jsonl)"
 printf '"a"\n7\n{"tex\n\n"b"\n' | tok --jsonl >out 2>err
 is "exit code with bad lines" 65 $?
-is "a bad line has an error in its place" '{"ids":[65]|{"error":"line 2|{"error":"line 3|{"error":"line 4|{"ids":[66]' "$(sed -E 's/(line [0-9]).*/\1/; s/\].*/]/' out | paste -sd '|')"
+is "a bad line has an error in its place" '{"ids":[65]|{"error": "line 2|{"error": "line 3|{"error": "line 4|{"ids":[66]' "$(sed -E 's/(line [0-9]).*/\1/; s/\].*/]/' out | paste -sd '|')"
 is "texts of lists" '"a b"
 ""' "$(printf '[65, 273]\n{"ids":[]}\n' | detok --jsonl)"
 printf '[65]\n[300]\n[-1]\n["a"]\n[1.5]\n3\n' | detok --jsonl >out 2>err

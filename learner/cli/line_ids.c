@@ -1,50 +1,5 @@
-#include "learner/cli/jsonl.h"
-
-#include "common/base/alloc.h"
-#include "common/config/option.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-void tg_jsonl_open(tg_jsonl *j, FILE *in) {
-    memset(j, 0, sizeof *j);
-    j->in = in;
-}
-
-void tg_jsonl_close(tg_jsonl *j) {
-    json_decref(j->object);
-    free(j->line); /* getline's memory */
-    memset(j, 0, sizeof *j);
-}
-
-bool tg_jsonl_next(tg_jsonl *j) {
-    json_decref(j->object);
-    j->object = NULL;
-    ssize_t len = getline(&j->line, &j->cap, j->in);
-    if (len < 0) return false;
-    j->number++;
-    json_error_t e;
-    json_t *value = json_loadb(j->line, (size_t)len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
-    if (!value) {
-        snprintf(j->why, sizeof j->why, "not JSON: %s (column %d)", e.text, e.column);
-    } else if (!json_is_object(value)) {
-        snprintf(j->why, sizeof j->why, "expected a JSON object");
-        json_decref(value);
-    } else {
-        j->object = value;
-        return true;
-    }
-    j->n_bad++;
-    return true;
-}
-
-void tg_jsonl_print_error(tg_buf *out, long number, const char *why) {
-    char text[TG_ERROR_MAX + 32];
-    snprintf(text, sizeof text, "line %ld: %s", number, why);
-    tg_buf_puts(out, "{\"error\": ");
-    tg_json_string(out, text, strlen(text));
-    tg_buf_puts(out, "}\n");
-}
+/* A line's value is checked before any id of it is used. */
+#include "learner/cli/line_ids.h"
 
 static tg_status ids_from_list(const json_t *list, const char *key, int vocab, tg_ids *out,
                                tg_error *err) {
@@ -61,8 +16,9 @@ static tg_status ids_from_list(const json_t *list, const char *key, int vocab, t
     return TG_OK;
 }
 
-tg_status tg_jsonl_ids(const json_t *object, const char *ids_key, const char *text_key,
-                       const tg_tokenizer *tokenizer, int vocab, tg_ids *out, tg_error *err) {
+tg_status tg_line_ids(const json_t *object, const char *ids_key, const char *text_key,
+                      const tg_tokenizer *tokenizer, int vocab, tg_ids *out, tg_error *err) {
+    if (!json_is_object(object)) return tg_fail(err, TG_DATA, "expected a JSON object");
     const json_t *ids = json_object_get(object, ids_key), *text = json_object_get(object, text_key);
     if (!ids == !text)
         return tg_fail(err, TG_DATA, "expected either \"%s\" or \"%s\"", ids_key, text_key);
