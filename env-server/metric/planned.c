@@ -10,7 +10,7 @@ struct args {
     const char *tokenizer_id, *model_type, *granularity, *op1, *op2, *bins, *nli_labels, *device;
     const char *start_file, *agg;
     const tg_node *apply_best, *models;
-    int64_t label_ix, batch_size, max_n, length_limit, window_size, stride, max_doc_sents;
+    int64_t label_ix, batch_size, max_n, length_limit, stride, max_doc_sents;
     double smooth_value, alpha, weight_factor;
     bool include_prompt_for_eval, force, lowercase, use_effective_order;
     bool limit_length, apply_avg, stemming, ensure_compatibility, use_text_from_meta_data;
@@ -54,8 +54,6 @@ static const tg_opt rouge_l_max[] = {
     TG_OPT_FLOAT(struct args, weight_factor, "1.0", 0, 1e6, "Exponent of precision and recall."),
     TG_OPT_BOOL(struct args, ensure_compatibility, "true", "Stem as the original Perl script."),
     TG_OPT_END};
-static const tg_opt diversity[] = {
-    TG_OPT_INT(struct args, window_size, "100", 1, 1e9, "Words per window of MSTTR."), TG_OPT_END};
 static const tg_opt summac_zs[] = {
     TG_OPT_STR(struct args, model_name, "mnli", "Entailment model."),
     TG_OPT_STR(struct args, granularity, "paragraph", "How texts are cut."),
@@ -99,9 +97,7 @@ const tg_entry tg_metric_planned[] = {
     ROW("ter", no_options, "Translation edit rate."),
     ROW("chrf", no_options, "chrF, between 0 and 1."),
     ROW("rouge_l_max", rouge_l_max, "Best ROUGE-L F over the references, as py-rouge computes it."),
-    ROW("cider", no_options, "CIDEr-D."),
     ROW("spice", no_options, "SPICE."),
-    ROW("diversity", diversity, "Lengths, vocabulary, distinct n-grams and entropies."),
     ROW("summaCZS", summac_zs, "Consistency of a summary, zero-shot entailment."),
     ROW("summaCConv", summac_conv, "Consistency of a summary, trained on entailment histograms."),
     ROW("causal_perplexity", causal_perplexity, "Perplexity of the references under the policy."),

@@ -95,8 +95,5 @@ const tg_entry tg_reward_planned[] = {
     ROW("intent_accuracy", intent_accuracy, "Match of the dialogue intent, with METEOR."),
     ROW("common_gen_preference_model", preference_model,
         "Probability of a good sentence under a preference model."),
-    ROW("common_gen_repeat_penalty", no_options,
-        "-1 when the text repeats the prompt's words, else 0."),
-    ROW("common_gen_repeat_penalty_batched", no_options, "The same penalty for a whole batch."),
     {0},
 };
