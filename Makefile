@@ -96,7 +96,7 @@ BINS := $(BUILD)/textgen $(if $(wildcard env-server/main.c),$(BUILD)/textgen-env
         $(if $(wildcard learner/main.c),$(BUILD)/textgen-learner)
 
 # ---- building ---------------------------------------------------------------------------------
-all: $(BINS) ## Build everything (CPU; CUDA kernels join when a toolkit is found)
+all: $(BINS) ## Build everything
 	@$(MAKE) --no-print-directory -s summary
 .PHONY: all
 
@@ -213,11 +213,14 @@ test-ops: tests ## Op-level comparison and gradient checks only
 	$(Q)$(RUNNER) $(if $(OPS_BIN),"$(OPS_BIN) test" "$(OPS_BIN) grad")
 test-integration: tests ## Real processes on real sockets
 	$(Q)$(RUNNER) $(INTEGRATION)
+THREADED := base endpoint link pool server text tokenizer_use backend collect halt
+test-threads: tests ## What runs on several threads: what make tsan looks at
+	$(Q)$(RUNNER) $(foreach t,$(THREADED),$(BUILD)/tests/unit/test_$(t)) "$(OPS_BIN) test -o matmul" tests/integration/env_server.sh
 test-learning: tests ## Runs that must reach a reward
 	$(Q)$(RUNNER) $(LEARNING)
 test-oracle: tests ## Compare again, on random inputs, with torch, transformers, tokenizers, SB3 … from PyPI
 	$(Q)BUILD=$(BUILD) tests/oracle/run.sh
-bench: all $(BENCH_BINS) $(OPS_BIN) ## Speed beside the machine's limit and the peers; JSON in $(BUILD)/bench
+bench: all $(BENCH_BINS) $(OPS_BIN) ## Speed beside the machine's limit and the peers; JSON in build/bench
 	$(Q)BUILD=$(BUILD) tests/bench/run.sh
 
 asan: ## The test suite under AddressSanitizer (and LeakSanitizer)
@@ -225,7 +228,7 @@ asan: ## The test suite under AddressSanitizer (and LeakSanitizer)
 ubsan: ## The test suite under UndefinedBehaviorSanitizer
 	$(Q)$(MAKE) --no-print-directory SANITIZE=undefined CFLAGS="-O1 -g" test
 tsan: ## The concurrent tests under ThreadSanitizer
-	$(Q)$(MAKE) --no-print-directory SANITIZE=thread CFLAGS="-O1 -g" test
+	$(Q)$(MAKE) --no-print-directory SANITIZE=thread CFLAGS="-O1 -g" test-threads
 fuzz: ## Fuzz every parser with libFuzzer (needs clang; FUZZ_SECONDS=60 each)
 	$(Q)BUILD=$(BUILD) tests/fuzz/run.sh
 
@@ -252,14 +255,14 @@ format-check: ## Fail when a file is not formatted
 	$(Q)clang-format --dry-run -Werror $(FORMATTED)
 
 # ---- the rest ---------------------------------------------------------------------------------
-install: all ## Copy the binaries, the built-in model and the configs below PREFIX
+install: all ## Copy the binaries, the built-in model, configs and units below PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/textgen
 	install -m 755 $(BINS) $(DESTDIR)$(PREFIX)/bin
-	cp -r configs $(DESTDIR)$(PREFIX)/share/textgen/
+	cp -r configs deploy README.md LICENSE $(DESTDIR)$(PREFIX)/share/textgen/
 clean: ## Remove everything that was built
 	$(Q)rm -rf build
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: deps summary run tiny-model tests test test-unit test-ops test-integration test-learning test-oracle bench asan ubsan \
+.PHONY: deps summary run tiny-model tests test test-unit test-ops test-integration test-threads test-learning test-oracle bench asan ubsan \
         tsan fuzz checks check-headers check-deps check-size lint format format-check install clean help
