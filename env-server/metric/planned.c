@@ -101,8 +101,6 @@ const tg_entry tg_metric_planned[] = {
     ROW("summaCZS", summac_zs, "Consistency of a summary, zero-shot entailment."),
     ROW("summaCConv", summac_conv, "Consistency of a summary, trained on entailment histograms."),
     ROW("causal_perplexity", causal_perplexity, "Perplexity of the references under the policy."),
-    ROW("parent_totto", no_options, "PARENT of table-to-text generation."),
-    ROW("bleu_totto", no_options, "BLEU of table-to-text generation."),
     ROW("intent_accuracy", no_options, "Share of texts with the wanted dialogue intent."),
     {0},
 };

@@ -11,6 +11,8 @@ static const tg_entry *const built[] = {
     &tg_metric_dates.entry,
     &tg_metric_meteor.entry,
     &tg_metric_cider.entry,
+    &tg_metric_parent_totto.entry,
+    &tg_metric_bleu_totto.entry,
     &tg_metric_diversity.entry,
     &tg_metric_concept_cover.entry,
     &tg_metric_rouge.entry,

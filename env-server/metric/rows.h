@@ -7,8 +7,8 @@
 
 extern const tg_metric_ops tg_metric_increasing_numbers, tg_metric_dates, tg_metric_rouge;
 
-extern const tg_metric_ops tg_metric_meteor, tg_metric_cider, tg_metric_diversity,
-    tg_metric_concept_cover;
+extern const tg_metric_ops tg_metric_parent_totto, tg_metric_bleu_totto, tg_metric_meteor,
+    tg_metric_cider, tg_metric_diversity, tg_metric_concept_cover;
 
 extern const tg_entry tg_metric_planned[]; /* ends with a row without a name */
 

@@ -90,7 +90,6 @@ const tg_entry tg_reward_planned[] = {
     ROW("ter", no_options, "1 - translation edit rate."),
     ROW("chrf", no_options, "chrF, between 0 and 1."),
     ROW("rouge_l_max", rouge_l_max, "Best ROUGE-L F over the references, as py-rouge computes it."),
-    ROW("parent", no_options, "PARENT F of table-to-text generation."),
     ROW("spider", spider, "Weighted sum of SPICE and CIDEr-D."),
     ROW("intent_accuracy", intent_accuracy, "Match of the dialogue intent, with METEOR."),
     ROW("common_gen_preference_model", preference_model,

@@ -12,6 +12,7 @@ static const tg_entry *const built[] = {
     &tg_reward_increasing_numbers.entry,
     &tg_reward_sentences_with_dates.entry,
     &tg_reward_meteor.entry,
+    &tg_reward_parent.entry,
     &tg_reward_repeat_penalty.entry,
     &tg_reward_repeat_penalty_batched.entry,
     &tg_reward_concept_cover.entry,

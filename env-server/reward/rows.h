@@ -7,7 +7,7 @@
 
 extern const tg_reward_ops tg_reward_increasing_numbers, tg_reward_sentences_with_dates;
 
-extern const tg_reward_ops tg_reward_meteor, tg_reward_repeat_penalty,
+extern const tg_reward_ops tg_reward_parent, tg_reward_meteor, tg_reward_repeat_penalty,
     tg_reward_repeat_penalty_batched, tg_reward_concept_cover;
 
 extern const tg_entry tg_reward_planned[]; /* ends with a row without a name */

@@ -41,7 +41,8 @@ for p in m["per_sample"]:
     for label, v in p["metrics"].items():
         d = m["metric_definitions"][label]
         if d["id"] in IDS and values(v):
-            out.append({"metric": d["id"], "args": d["args"], "compat": True, "items": [item(p["id"], d["id"])], "values": values(v)})
+            if label != "diversity":  # the smaller window shows all it can show of one text
+                out.append({"metric": d["id"], "args": d["args"], "compat": True, "items": [item(p["id"], d["id"])], "values": values(v)})
 for name, c in m["corpora"].items():
     for label, v in c["metrics"].items():
         d = m["metric_definitions"].get(label)

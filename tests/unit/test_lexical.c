@@ -1,0 +1,202 @@
+/* What goldens do not show: errors, definitions by hand, work that fails for want of memory. */
+#include "common/base/alloc.h"
+#include "common/base/file.h"
+#include "env-server/metric/cider.h"
+#include "env-server/metric/meteor.h"
+#include "env-server/metric/moses.h"
+#include "env-server/metric/totto.h"
+#include "env-server/metric/wordnet.h"
+#include "env-server/reward/common_gen.h"
+#include "env-server/reward/shaping.h"
+#include "tests/support/tg_test.h"
+
+#include <stdlib.h>
+
+static const char *done(tg_buf *b) {
+    tg_buf_putc(b, 0);
+    return b->data;
+}
+
+static const char *detokenized(const char *text) {
+    static tg_buf b;
+    tg_buf_reset(&b);
+    tg_moses_detokenize(&b, text, strlen(text));
+    return done(&b);
+}
+
+static const char *split_13a(const char *text) {
+    static tg_buf b;
+    tg_buf_reset(&b);
+    tg_moses_13a(&b, text, strlen(text));
+    return done(&b);
+}
+
+TEST(moses_moves_punctuation_to_its_words) {
+    CHECK_STR(detokenized("Hello , world !"), "Hello, world!");
+    CHECK_STR(detokenized("he said \" yes \" ( no ) ."), "he said \"yes\" (no).");
+    CHECK_STR(detokenized("the dogs ' house is john 's"), "the dogs' house is john's");
+    CHECK_STR(detokenized("a @-@ b &amp; c &lt; d"), "a-b & c < d");
+    CHECK_STR(detokenized("$ 5 and € 6 %"), "$5 and €6%");
+    CHECK_STR(detokenized("  two  spaces "), "two spaces");
+    CHECK_STR(detokenized(""), "");
+    CHECK_STR(detokenized("中 文 ok 字"), "中文 ok 字");
+}
+
+TEST(words_of_13a) {
+    CHECK_STR(split_13a("Hello, world! 3.5 1,000 a.b 5-6"),
+              "Hello , world ! 3.5 1,000 a . b 5 - 6");
+    CHECK_STR(split_13a("&quot;x&quot; -\ny <skipped>z"), "\" x \" y z");
+    CHECK_STR(split_13a(""), "");
+    CHECK_STR(split_13a("...,!"), ". . . , !");
+}
+
+TEST(the_penalty_and_the_cover) {
+    tg_error err = {0};
+    double v = 9;
+    const char *prompt = "generate a sentence with: dog run.";
+    CHECK_OK(tg_repeat_penalty(prompt, "The DOG RUN away", 16, &v, &err));
+    CHECK_EQ(v, -1);
+    CHECK_OK(tg_repeat_penalty(prompt, "A dog was away", 14, &v, &err));
+    CHECK_EQ(v, 0);
+    CHECK_OK(tg_repeat_penalty(prompt, "Sentence", 8, &v, &err));
+    CHECK_EQ(v, -1);
+    CHECK_EQ(tg_repeat_penalty("dog run", "x", 1, &v, &err), TG_DATA);
+    CHECK_OK(tg_concept_cover(prompt, "the dogs were running", 21, &v, &err));
+    CHECK_NEAR(v, 1, 0);
+    CHECK_OK(tg_concept_cover("dog run swim", "a dog", 5, &v, &err));
+    CHECK_NEAR(v, 1.0 / 3, 1e-15);
+    CHECK_OK(tg_concept_cover("", "a dog", 5, &v, &err));
+    CHECK_EQ(v, 0);
+}
+
+TEST(wordnet_that_is_not_there_names_the_package) {
+    tg_wordnet *w;
+    tg_error err = {0};
+    CHECK_EQ(tg_wordnet_open(&w, tg_test_tmpdir(), TG_NLTK_CURRENT, &err), TG_NOINPUT);
+    CHECK(strstr(err.msg, "wordnet-base") != NULL);
+}
+
+static bool count(void *arg, const char *name, size_t len) {
+    (void)name;
+    *(size_t *)arg += len > 0;
+    return true;
+}
+
+TEST(files_that_are_not_wordnet_do_no_harm) {
+    static const char *const names[] = {"index.noun", "index.verb", "index.adj", "index.adv",
+                                        "data.noun",  "data.verb",  "data.adj",  "data.adv",
+                                        "noun.exc",   "verb.exc",   "adj.exc",   "adv.exc"};
+    static const char junk[] = "dog n 99999999 77777 @ ~ 9 9 0 1 2 00000003 99999999999999999999\n"
+                               "cat n zz\nmouse\n\n dog\nmice mouse mouse\n00 01 n ff a 0 b";
+    tg_error err = {0};
+    tg_wordnet *w = NULL;
+    const char *dir = tg_test_tmpdir();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[600];
+        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+        CHECK_OK(tg_file_write_atomic(path, junk, sizeof junk - 1, &err));
+    }
+    CHECK_OK(tg_wordnet_open(&w, dir, TG_NLTK_3_7, &err));
+    size_t n = 0;
+    tg_wordnet_synonyms(w, "dog", 3, count, &n);
+    tg_wordnet_synonyms(w, "mice", 4, count, &n);
+    tg_wordnet_synonyms(w, "cats", 4, count, &n);
+    tg_wordnet_synonyms(w, "sssssssssssssssssssssssssssssss", 31, count, &n);
+    CHECK(n < 1000);
+    tg_wordnet_close(&w);
+}
+
+static tg_metric_item item_of(tg_sample *s, const char **refs, size_t n, const char *text) {
+    *s = (tg_sample){
+        .id = "7", .prompt_text = "", .meta_json = "", .references = refs, .n_references = n};
+    return (tg_metric_item){s, text, strlen(text)};
+}
+
+TEST(frequencies_from_a_file_give_single_texts_a_value) {
+    char path[600];
+    tg_error err = {0};
+    tg_sample s;
+    tg_cider_df *df = NULL;
+    double v = 0;
+    const char *refs[] = {"a dog runs"};
+    tg_metric_item item = item_of(&s, refs, 1, "a dog runs");
+    CHECK_OK(tg_cider_score(&item, 1, NULL, NULL, &v, &err));
+    CHECK_EQ(v, 0); /* alone, every n-gram is in every sample */
+    snprintf(path, sizeof path, "%s/df", tg_test_tmpdir());
+    static const char lines[] = "[\"a dog runs\", \"the dog\"]\na cat sits\n[\"x y z w\"]\n";
+    CHECK_OK(tg_file_write_atomic(path, lines, sizeof lines - 1, &err));
+    CHECK_OK(tg_cider_df_read(&df, path, NULL, &err));
+    CHECK_OK(tg_cider_score(&item, 1, NULL, df, &v, &err));
+    CHECK_NEAR(v, 7.5, 1e-12); /* three of four orders agree fully, the text has no 4-gram */
+    tg_cider_df_destroy(&df);
+    CHECK_OK(tg_file_write_atomic(path, "ok\n[1]\n", 7, &err));
+    CHECK_EQ(tg_cider_df_read(&df, path, NULL, &err), TG_DATA);
+    CHECK(strstr(err.msg, "df:2: ") != NULL);
+    CHECK_OK(tg_file_write_atomic(path, "", 0, &err));
+    CHECK(tg_cider_df_read(&df, path, NULL, &err) != TG_OK);
+}
+
+TEST(a_table_is_needed) {
+    tg_error err = {0};
+    tg_sample s;
+    tg_totto t = {0};
+    tg_metric_item item = item_of(&s, NULL, 0, "x");
+    CHECK_EQ(tg_totto_read(&t, &item, &err), TG_DATA);
+    s.meta_json = "{\"raw_table\": {\"table\": 7}}";
+    CHECK_EQ(tg_totto_read(&t, &item, &err), TG_DATA);
+    s.meta_json = "{\"raw_table\": {\"table\": [[{\"value\": \"a b\"}, 3], null], "
+                  "\"highlighted_cells\": [[0, 0], [9, -1], 5, [0]]}}";
+    CHECK_OK(tg_totto_read(&t, &item, &err));
+    tg_parent p;
+    CHECK_OK(tg_totto_parent(&t, &p, &err));
+    CHECK(isfinite(p.f));
+    tg_totto_fini(&t);
+}
+
+TEST(shaping_functions_are_looked_up) {
+    tg_error err = {0};
+    tg_reward r;
+    const tg_open_context ctx = {0};
+    CHECK_OK(tg_shaping_open(&r, NULL, &ctx, &err));
+    CHECK(!r.ops);
+    CHECK_EQ(tg_shaping_open(&r, "nonsense", &ctx, &err), TG_CONFIG);
+    CHECK_EQ(tg_shaping_open(&r, "spider", &ctx, &err), TG_UNSUPPORTED);
+    CHECK(tg_shaping_open(&r, "increasing_numbers", &ctx, &err) != TG_OK); /* needs an option */
+    CHECK_OK(tg_shaping_open(&r, "sentences_with_dates", &ctx, &err));
+    tg_reward_input in = {.text = "2020-01-02", .text_len = 10, .done = true};
+    tg_reward_value v = {TG_REWARD_OK, 2};
+    CHECK_OK(tg_shaping_add(&r, &in, 1, &v, &err));
+    CHECK_EQ(v.value, 3);
+    tg_reward_close(&r);
+}
+
+TEST(memory_may_run_out_anywhere) {
+    const char *refs[] = {"the cats were running home", "a feline jogs"};
+    for (int64_t k = 0; k < 400; k += k < 80 ? 1 : 17) {
+        tg_error err = {0};
+        tg_sample s;
+        tg_metric_item item = item_of(&s, refs, 2, "the cat runs to its house");
+        s.meta_json = "{\"raw_table\": {\"table\": [[{\"value\": \"cat\"}]], "
+                      "\"highlighted_cells\": [[0, 0]]}}";
+        tg_meteor *m = NULL;
+        tg_meteor_work w = {0};
+        tg_totto t = {0};
+        tg_parent p;
+        double v;
+        tg_alloc_fail_after(k);
+        tg_status a = tg_meteor_create(&m, false, &err);
+        if (a == TG_OK) a = tg_meteor_sample(m, &w, item.text, item.text_len, &s, &v, &err);
+        tg_alloc_fail_after(k);
+        tg_status b = tg_totto_read(&t, &item, &err);
+        if (b == TG_OK) b = tg_totto_parent(&t, &p, &err);
+        tg_alloc_fail_after(k);
+        tg_status c = tg_cider_score(&item, 1, NULL, NULL, &v, &err);
+        tg_alloc_fail_after(-1);
+        CHECK((a == TG_OK || a == TG_NOMEM) && (b == TG_OK || b == TG_NOMEM || b == TG_DATA) &&
+              (c == TG_OK || c == TG_NOMEM));
+        tg_meteor_work_fini(&w);
+        tg_meteor_destroy(&m);
+        tg_totto_fini(&t);
+    }
+}
+TEST_MAIN
