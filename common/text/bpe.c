@@ -6,6 +6,7 @@
 #include "common/base/alloc.h"
 
 #include "common/text/bytelevel.h"
+#include "common/text/utf8.h"
 
 #include <string.h>
 
@@ -155,6 +156,46 @@ static size_t first_symbols(const tg_bpe *b, tg_view piece, tg_symbol *sym, bool
     return n;
 }
 
+static bool has_bytes(const tg_bpe *b, const char *s, unsigned n) {
+    for (unsigned i = 0; i < n; i++)
+        if (b->fallback_id[(unsigned char)s[i]] < 0) return false;
+    return b->byte_fallback;
+}
+
+/* Puts the stretch of *len unknown bytes that waits for more, if there is one. */
+static size_t put_unknown(const tg_bpe *b, tg_symbol *sym, size_t n, uint32_t *len) {
+    if (*len) sym[n++] = (tg_symbol){.id = b->unk, .len = *len};
+    *len = 0;
+    return n;
+}
+
+/* One symbol a character. One without a token becomes its bytes, unk or nothing, and *odd is set.
+ * An unk that waits for more stays behind bytes that follow it, as in Hugging Face. */
+static size_t first_chars(const tg_bpe *b, tg_view piece, tg_symbol *sym, bool *odd) {
+    size_t n = 0;
+    uint32_t unk = 0; /* bytes of the unk that waits */
+    *odd = false;
+    for (size_t i = 0; i < piece.len;) {
+        unsigned len;
+        uint32_t cp = tg_utf8_at(piece.s + i, &len);
+        int32_t id = cp < 0x80 ? b->byte_id[cp] : tg_vocab_id(&b->base.vocab, piece.s + i, len);
+        if (id >= 0) {
+            n = put_unknown(b, sym, n, &unk);
+            sym[n++] = (tg_symbol){.id = id, .len = len};
+        } else if (has_bytes(b, piece.s + i, len)) {
+            *odd = true;
+            for (unsigned k = 0; k < len; k++)
+                sym[n++] = (tg_symbol){b->fallback_id[(unsigned char)piece.s[i + k]], 0, 0, 1};
+        } else {
+            *odd = true;
+            if (!b->fuse_unk) n = put_unknown(b, sym, n, &unk);
+            if (b->unk >= 0) unk += len;
+        }
+        i += len;
+    }
+    return put_unknown(b, sym, n, &unk);
+}
+
 static tg_span span_of(tg_view piece, size_t start, size_t end) {
     return piece.at ? (tg_span){piece.at[start].start, piece.at[end - 1].end} : (tg_span){0};
 }
@@ -204,7 +245,8 @@ static tg_status encode(const tg_text_model *m, tg_scratch *s, tg_view piece, tg
             return put_ids(b, piece, slot->ids, slot->n, out) ? TG_OK : tg_fail_nomem(err, slot->n);
     }
     uint64_t whole;
-    if (b->ignore_merges && tg_map_get(&b->whole, piece.s, piece.len, &whole)) {
+    const tg_map *words = b->byte_level ? &b->whole : &m->vocab.ids;
+    if (b->ignore_merges && tg_map_get(words, piece.s, piece.len, &whole)) {
         int32_t id = (int32_t)whole;
         if (slot) tg_wordcache_put(slot, piece.s, piece.len, &id, 1);
         return put_ids(b, piece, &id, 1, out) ? TG_OK : tg_fail_nomem(err, 1);
@@ -212,14 +254,16 @@ static tg_status encode(const tg_text_model *m, tg_scratch *s, tg_view piece, tg
     if (piece.len > INT32_MAX / 4 || !reserve(s, piece.len))
         return tg_fail_nomem(err, piece.len * sizeof(tg_symbol));
     bool odd;
-    size_t n = first_symbols(b, piece, s->symbols, &odd);
+    size_t n = b->byte_level ? first_symbols(b, piece, s->symbols, &odd)
+                             : first_chars(b, piece, s->symbols, &odd);
     n = n <= SHORT ? merge_short(b, s->symbols, n) : merge_long(b, s->symbols, n, s->heap);
-    if (odd) return put_odd(piece, s->symbols, n, out) ? TG_OK : tg_fail_nomem(err, n);
+    if (odd && b->byte_level)
+        return put_odd(piece, s->symbols, n, out) ? TG_OK : tg_fail_nomem(err, n);
     size_t start = out->ids->n;
     for (size_t i = 0, pos = 0; i < n; pos += s->symbols[i++].len)
         if (!tg_sink_put(out, s->symbols[i].id, span_of(piece, pos, pos + s->symbols[i].len)))
             return tg_fail_nomem(err, n);
-    if (slot) tg_wordcache_put(slot, piece.s, piece.len, out->ids->data + start, n);
+    if (slot && !odd) tg_wordcache_put(slot, piece.s, piece.len, out->ids->data + start, n);
     return TG_OK;
 }
 

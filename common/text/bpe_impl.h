@@ -21,10 +21,12 @@ typedef struct tg_bpe {
     size_t mask;
     tg_bpe_pair *merges; /* by rank */
     size_t n_merges;
-    int32_t byte_id[256]; /* -1: this byte has no token */
-    uint32_t *n_bytes;    /* id -> bytes it stands for */
-    tg_map whole;         /* bytes -> id; only with ignore_merges */
-    bool ignore_merges;   /* a piece that is a token is taken whole */
+    bool byte_level, byte_fallback;
+    int32_t byte_id[256]; /* -1: this byte (over characters: this ASCII character) has no token */
+    int32_t fallback_id[256]; /* <0x00> …; -1: none */
+    uint32_t *n_bytes;        /* id -> bytes it stands for */
+    tg_map whole;             /* bytes -> id; only with ignore_merges over bytes */
+    bool ignore_merges;       /* a piece that is a token is taken whole */
     bool fuse_unk;
     int32_t unk; /* token for a byte that has none; -1: such a byte is dropped */
     char *unk_token;

@@ -137,11 +137,21 @@ static tg_status index_bytes(tg_bpe *b, tg_error *err) {
     b->n_bytes = tg_alloc_array((size_t)v->size + 1, sizeof *b->n_bytes);
     if (!b->n_bytes) return tg_fail_nomem(err, (size_t)v->size * sizeof *b->n_bytes);
     for (int i = 0; i < 256; i++) b->byte_id[i] = -1;
+    for (unsigned i = 0; i < 256; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "<0x%02X>", i);
+        b->fallback_id[i] = tg_vocab_id(v, name, strlen(name));
+    }
     tg_buf bytes = {0};
     bool ok = true;
     for (size_t i = 0; i < v->ids.count && ok; i++) {
         const tg_map_entry *e = &v->ids.entries[i];
         tg_buf_reset(&bytes);
+        if (!b->byte_level) {
+            b->n_bytes[e->value] = (uint32_t)e->key_len;
+            if (e->key_len == 1) b->byte_id[(unsigned char)e->key[0]] = (int32_t)e->value;
+            continue;
+        }
         if (!tg_bytelevel_bytes(&bytes, e->key, e->key_len) || !bytes.len) continue;
         b->n_bytes[e->value] = (uint32_t)bytes.len;
         if (bytes.len == 1) b->byte_id[(unsigned char)bytes.data[0]] = (int32_t)e->value;
@@ -196,15 +206,10 @@ static tg_status refuse_options(const json_t *part, tg_error *err) {
                                 : dropout && !json_is_null(dropout))
         return tg_fail(err, TG_UNSUPPORTED,
                        "model.dropout: only null is supported, ids would be random");
-    bool byte_fallback;
-    tg_status st = tg_part_bool(part, "model", "byte_fallback", false, &byte_fallback, err);
-    if (st == TG_OK && byte_fallback)
-        st = tg_fail(err, TG_UNSUPPORTED,
-                     "model.byte_fallback: true is not built into this version");
-    return st;
+    return TG_OK;
 }
 
-tg_status tg_bpe_read(tg_text_model **out, const json_t *part, tg_error *err) {
+tg_status tg_bpe_read(tg_text_model **out, const json_t *part, bool byte_level, tg_error *err) {
     tg_status st = tg_part_check(
         part, "model",
         "type dropout unk_token continuing_subword_prefix end_of_word_suffix fuse_unk "
@@ -216,7 +221,14 @@ tg_status tg_bpe_read(tg_text_model **out, const json_t *part, tg_error *err) {
     st = create(&b, err);
     if (st != TG_OK) return st;
     const char *unk = NULL;
-    st = tg_part_bool(part, "model", "ignore_merges", false, &b->ignore_merges, err);
+    b->byte_level = byte_level;
+    st = tg_part_bool(part, "model", "byte_fallback", false, &b->byte_fallback, err);
+    if (st == TG_OK && byte_level && b->byte_fallback)
+        st = tg_fail(err, TG_UNSUPPORTED,
+                     "model.byte_fallback: true with a ByteLevel pre_tokenizer is not built into "
+                     "this version");
+    if (st == TG_OK)
+        st = tg_part_bool(part, "model", "ignore_merges", false, &b->ignore_merges, err);
     if (st == TG_OK) st = tg_part_bool(part, "model", "fuse_unk", false, &b->fuse_unk, err);
     if (st == TG_OK) st = tg_part_str(part, "model", "unk_token", &unk, err);
     if (st == TG_OK) st = read_vocab(b, json_object_get(part, "vocab"), "model.vocab", err);
@@ -230,6 +242,7 @@ tg_status tg_bpe_open(tg_text_model **out, const char *vocab_path, const char *m
     tg_bpe *b;
     tg_status st = create(&b, err);
     if (st != TG_OK) return st;
+    b->byte_level = true;
     json_t *vocab = NULL;
     tg_buf merges = {0};
     st = tg_part_load(vocab_path, false, &vocab, err);
@@ -252,8 +265,9 @@ void tg_bpe_write_json(const tg_text_model *m, tg_buf *out) {
         tg_buf_puts(out, "null");
     tg_buf_printf(out,
                   ",\"continuing_subword_prefix\":null,\"end_of_word_suffix\":null,\"fuse_unk\":%s,"
-                  "\"byte_fallback\":false,\"ignore_merges\":%s,\"vocab\":",
-                  b->fuse_unk ? "true" : "false", b->ignore_merges ? "true" : "false");
+                  "\"byte_fallback\":%s,\"ignore_merges\":%s,\"vocab\":",
+                  b->fuse_unk ? "true" : "false", b->byte_fallback ? "true" : "false",
+                  b->ignore_merges ? "true" : "false");
     tg_vocab_write_json(v, out);
     tg_buf_puts(out, ",\"merges\":[");
     for (size_t i = 0; i < b->n_merges; i++) {

@@ -21,6 +21,12 @@ static const uint32_t late_marks[] = {
     0x11D44, 0x11D45, 0x11D97, 0x11D97, 0x11F41, 0x11F42, 0x16FF0, 0x16FF1, 0x1E08F,
     0x1E08F, 0x1E130, 0x1E136, 0x1E2AE, 0x1E2AE, 0x1E2EC, 0x1E2EF, 0x1E4EC, 0x1E4EF,
 };
+/* Compatibility decompositions that came later. */
+static const uint32_t late_compat[] = {
+    0x32FF,  0x32FF,  0xA7F2,  0xA7F4,  0xAB69,  0xAB69,  0x10781, 0x10785, 0x10787,
+    0x107B0, 0x107B2, 0x107BA, 0x1E030, 0x1E06D, 0x1F16C, 0x1F16C, 0x1FBF0, 0x1FBF9,
+};
+enum { MAX_PARTS = 32 };
 enum { LATE_PAIR = 0x11938 }; /* the one composition that came later: U+11935 U+11930 */
 
 static uint32_t class_of(uint32_t cp) {
@@ -28,6 +34,10 @@ static uint32_t class_of(uint32_t cp) {
     if (class && tg_unicode_in_ranges(late_marks, sizeof late_marks / sizeof late_marks[0] / 2, cp))
         return 0;
     return class;
+}
+
+static bool is_late(uint32_t cp) {
+    return tg_unicode_in_ranges(late_compat, sizeof late_compat / sizeof late_compat[0] / 2, cp);
 }
 
 static bool is_clean(uint32_t cp) {
@@ -39,10 +49,12 @@ static bool is_clean(uint32_t cp) {
     return p->comb_index == UINT16_MAX || p->comb_index < 0x8000;
 }
 
-bool tg_nfc_is_clean(const char *s, size_t len) {
+bool tg_nf_is_clean(tg_nf form, const char *s, size_t len) {
+    uint32_t ascii = 0xA0; /* no form changes what is below */
     for (size_t i = 0; i < len;) {
         unsigned n;
-        if (!is_clean(tg_utf8_at(s + i, &n))) return false;
+        uint32_t cp = tg_utf8_at(s + i, &n);
+        if (cp >= ascii && (form != TG_NFC || !is_clean(cp))) return false;
         i += n;
     }
     return true;
@@ -65,18 +77,19 @@ static void sort_marks(tg_point *p, size_t start, size_t end) {
 
 /* Canonical decomposition of the whole text, marks in order. Returns the number of points, 0 when
  * out of memory. */
-static size_t decompose(tg_point **points, size_t *cap, tg_view in) {
+static size_t decompose(tg_nf form, tg_point **points, size_t *cap, tg_view in) {
+    bool compat = form == TG_NFKC || form == TG_NFKD;
+    utf8proc_option_t option = UTF8PROC_DECOMPOSE | (compat ? UTF8PROC_COMPAT : 0);
     size_t n = 0, marks = 0; /* marks: where the current run of marks starts */
     for (size_t i = 0; i < in.len;) {
         unsigned bytes;
         uint32_t cp = tg_utf8_at(in.s + i, &bytes);
-        utf8proc_int32_t part[8] = {(utf8proc_int32_t)cp};
+        utf8proc_int32_t part[MAX_PARTS] = {(utf8proc_int32_t)cp};
         int boundary = 0;
-        utf8proc_ssize_t k = cp < 0xC0 || cp == LATE_PAIR
-                                 ? 1
-                                 : utf8proc_decompose_char((utf8proc_int32_t)cp, part, 8,
-                                                           UTF8PROC_DECOMPOSE, &boundary);
-        if (k < 1 || k > 8) k = 1, part[0] = (utf8proc_int32_t)cp;
+        utf8proc_ssize_t k = 1;
+        if (cp >= 0xA0 && cp != LATE_PAIR && !(compat && is_late(cp)))
+            k = utf8proc_decompose_char((utf8proc_int32_t)cp, part, MAX_PARTS, option, &boundary);
+        if (k < 1 || k > MAX_PARTS) k = 1, part[0] = (utf8proc_int32_t)cp;
         if (n + (size_t)k > *cap) {
             size_t more = *cap ? 2 * *cap : 64;
             tg_point *p = tg_realloc_array(*points, more, sizeof *p);
@@ -131,14 +144,10 @@ static size_t char_len(const char *s) {
     return n;
 }
 
-bool tg_nfc_run(tg_point **points, size_t *cap, tg_view in, tg_aligned *out) {
-    if (!in.len) return true;
-    size_t n = decompose(points, cap, in);
-    if (!n) return false;
-    n = compose(*points, n);
+bool tg_points_emit(const tg_point *points, size_t n, tg_view in, tg_aligned *out) {
     size_t pos = 0; /* input consumed */
     for (size_t i = 0; i < n; i++) {
-        const tg_point *p = &(*points)[i];
+        const tg_point *p = &points[i];
         tg_span from = {0};
         if (in.at && p->change > 0)
             from = pos ? in.at[pos - 1] : (tg_span){0};
@@ -149,4 +158,12 @@ bool tg_nfc_run(tg_point **points, size_t *cap, tg_view in, tg_aligned *out) {
         if (!tg_aligned_append(out, utf8, tg_utf8_encode(p->cp, utf8), from)) return false;
     }
     return true;
+}
+
+bool tg_nf_run(tg_nf form, tg_point **points, size_t *cap, tg_view in, tg_aligned *out) {
+    if (!in.len) return true;
+    size_t n = decompose(form, points, cap, in);
+    if (!n) return false;
+    if (form == TG_NFC || form == TG_NFKC) n = compose(*points, n);
+    return tg_points_emit(*points, n, in, out);
 }

@@ -1,15 +1,21 @@
-/* Unicode normalisation form C that remembers where its output came from (Unicode Standard Annex
- * 15). */
+/* The four Unicode normalisation forms, remembering where their output came from (Unicode Standard
+ * Annex 15). */
 #ifndef TG_TEXT_NFC_H
 #define TG_TEXT_NFC_H
 
 #include "common/text/scratch.h"
 
-/* True only if text (valid UTF-8) is certainly in form C; a quick look, without memory. */
-bool tg_nfc_is_clean(const char *s, size_t len);
+typedef enum tg_nf { TG_NFC, TG_NFD, TG_NFKC, TG_NFKD } tg_nf;
 
-/* Appends the form C of in to out. A character that was composed of several is aligned with the
+/* True only if text (valid UTF-8) is certainly in that form; a quick look, without memory. */
+bool tg_nf_is_clean(tg_nf form, const char *s, size_t len);
+
+/* Appends in, in that form, to out. A character that was composed of several is aligned with the
  * first of them, as in Hugging Face. *points is work space that grows. False: out of memory. */
-bool tg_nfc_run(tg_point **points, size_t *cap, tg_view in, tg_aligned *out);
+bool tg_nf_run(tg_nf form, tg_point **points, size_t *cap, tg_view in, tg_aligned *out);
+
+/* Appends points, which stand for in by their change counts: an inserted one is aligned like what
+ * was consumed before it, another with the next input character. */
+bool tg_points_emit(const tg_point *points, size_t n, tg_view in, tg_aligned *out);
 
 #endif

@@ -6,6 +6,8 @@
 #include "common/text/unicode.h"
 #include "common/text/utf8.h"
 
+#include <string.h>
+
 /* One run over a text: what every level needs. */
 typedef struct run {
     const tg_pretok *pretok;
@@ -110,6 +112,99 @@ static tg_status cut_digits(run *r, size_t level, tg_view v) {
     return st == TG_OK ? flush(r, level, v, &p) : st;
 }
 
+/* Runs of word characters and runs of what is neither word nor white space. */
+static tg_status cut_words(run *r, size_t level, tg_view v) {
+    size_t start = 0;
+    int kind = 0; /* of the run that began at start; 0: white space */
+    for (size_t pos = 0; pos < v.len;) {
+        unsigned n;
+        uint32_t cp = tg_utf8_at(v.s + pos, &n);
+        int now = tg_unicode_is_word(cp) ? 1 : tg_unicode_class(cp) == TG_CP_SPACE ? 0 : 2;
+        if (now != kind) {
+            tg_status st = kind ? cut(r, level + 1, tg_view_slice(v, start, pos)) : TG_OK;
+            if (st != TG_OK) return st;
+            start = pos, kind = now;
+        }
+        pos += n;
+    }
+    return kind ? cut(r, level + 1, tg_view_slice(v, start, v.len)) : TG_OK;
+}
+
+static bool is_space_at(const char *s, unsigned *n) {
+    if ((unsigned char)*s < 0x80) return *n = 1, *s == ' ' || (*s >= 9 && *s <= 13);
+    return tg_unicode_class(tg_utf8_at(s, n)) == TG_CP_SPACE;
+}
+
+static tg_status cut_spaces(run *r, size_t level, tg_view v) {
+    size_t start = 0;
+    for (size_t pos = 0; pos < v.len;) {
+        unsigned n;
+        if (is_space_at(v.s + pos, &n)) {
+            tg_status st = start < pos ? cut(r, level + 1, tg_view_slice(v, start, pos)) : TG_OK;
+            if (st != TG_OK) return st;
+            start = pos + n;
+        }
+        pos += n;
+    }
+    return start < v.len ? cut(r, level + 1, tg_view_slice(v, start, v.len)) : TG_OK;
+}
+
+static tg_status cut_punctuation(run *r, size_t level, tg_view v) {
+    pending p = {0};
+    tg_status st = TG_OK;
+    size_t start = 0;
+    for (size_t pos = 0; pos < v.len && st == TG_OK;) {
+        unsigned n;
+        if (tg_unicode_is_punctuation(tg_utf8_at(v.s + pos, &n))) {
+            st = put(r, level, v, &p, start, pos, false);
+            if (st == TG_OK) st = put(r, level, v, &p, pos, pos + n, true);
+            start = pos + n;
+        }
+        pos += n;
+    }
+    if (st == TG_OK) st = put(r, level, v, &p, start, v.len, false);
+    return st == TG_OK ? flush(r, level, v, &p) : st;
+}
+
+static bool starts_with(tg_view v, const char *mark, size_t len) {
+    return v.len >= len && !memcmp(v.s, mark, len);
+}
+
+/* Spaces become the mark, and one stands before the text, aligned with its first character. */
+static bool put_marks(const tg_pretok_part *part, size_t len, tg_view v, tg_aligned *out) {
+    tg_aligned_reset(out, v.at != NULL);
+    bool has = v.s[0] == ' ' || starts_with(v, part->mark, len);
+    bool first = part->prefix_first && v.at && v.at[0].start == 0;
+    if (!has && (part->prefix_space || first) &&
+        !tg_aligned_append(out, part->mark, len, v.at ? v.at[0] : (tg_span){0}))
+        return false;
+    for (size_t pos = 0; pos < v.len;) {
+        const char *space = memchr(v.s + pos, ' ', v.len - pos);
+        size_t end = space ? (size_t)(space - v.s) : v.len;
+        if (!tg_aligned_append_view(out, tg_view_slice(v, pos, end))) return false;
+        if (space && !tg_aligned_append(out, part->mark, len, v.at ? v.at[end] : (tg_span){0}))
+            return false;
+        pos = end + 1;
+    }
+    return true;
+}
+
+static tg_status cut_metaspace(run *r, size_t level, tg_view v) {
+    const tg_pretok_part *part = &r->pretok->part[level];
+    size_t len = strlen(part->mark), start = 0;
+    if (!put_marks(part, len, v, &r->scratch->spaced)) return tg_fail_nomem(r->err, v.len);
+    v = tg_aligned_view(&r->scratch->spaced);
+    for (size_t pos = part->split ? 1 : v.len; pos < v.len;) {
+        const char *mark = memmem(v.s + pos, v.len - pos, part->mark, len);
+        if (!mark) break;
+        size_t end = (size_t)(mark - v.s);
+        tg_status st = cut(r, level + 1, tg_view_slice(v, start, end));
+        if (st != TG_OK) return st;
+        start = end, pos = end + len;
+    }
+    return cut(r, level + 1, tg_view_slice(v, start, v.len));
+}
+
 static tg_status cut(run *r, size_t level, tg_view v) {
     if (!v.len) return TG_OK;
     if (level == r->pretok->n)
@@ -117,6 +212,10 @@ static tg_status cut(run *r, size_t level, tg_view v) {
     switch (r->pretok->part[level].kind) {
     case TG_PRETOK_BYTE_LEVEL: return cut_byte_level(r, level, v);
     case TG_PRETOK_DIGITS: return cut_digits(r, level, v);
+    case TG_PRETOK_WHITESPACE: return cut_words(r, level, v);
+    case TG_PRETOK_WHITESPACE_SPLIT: return cut_spaces(r, level, v);
+    case TG_PRETOK_PUNCTUATION: return cut_punctuation(r, level, v);
+    case TG_PRETOK_METASPACE: return cut_metaspace(r, level, v);
     default: return cut_split(r, level, v);
     }
 }

@@ -1,7 +1,8 @@
 /* The pre-tokenizer: cuts text into the pieces that the model sees.
  *
  * Built: ByteLevel (it must come last), Split by a regular expression or plain text with every
- * behaviour, Digits, and Sequence of these. Others are refused by name. */
+ * behaviour, Digits, BertPreTokenizer, Whitespace, WhitespaceSplit, Punctuation, Metaspace and
+ * Sequence of these. Others are refused by name. */
 #ifndef TG_TEXT_PRETOK_H
 #define TG_TEXT_PRETOK_H
 
@@ -11,6 +12,10 @@
 typedef enum tg_pretok_kind {
     TG_PRETOK_SPLIT,
     TG_PRETOK_DIGITS,
+    TG_PRETOK_WHITESPACE, /* \w+|[^\w\s]+ */
+    TG_PRETOK_WHITESPACE_SPLIT,
+    TG_PRETOK_PUNCTUATION,
+    TG_PRETOK_METASPACE,
     TG_PRETOK_BYTE_LEVEL
 } tg_pretok_kind;
 
@@ -28,7 +33,10 @@ typedef struct tg_pretok_part {
     tg_regex *regex; /* Split */
     tg_split_behavior behavior;
     bool invert;
-    bool prefix_space, use_regex; /* ByteLevel */
+    bool prefix_space, use_regex; /* ByteLevel; Metaspace: prefix_space is "always" */
+    bool prefix_first;            /* Metaspace: only at the start of the text */
+    bool split;                   /* Metaspace */
+    char mark[5];                 /* Metaspace: what stands for a space, in UTF-8 */
 } tg_pretok_part;
 
 enum { TG_PRETOK_MAX = 16 };
@@ -36,8 +44,9 @@ enum { TG_PRETOK_MAX = 16 };
 typedef struct tg_pretok {
     tg_pretok_part part[TG_PRETOK_MAX];
     size_t n;
-    bool byte_level; /* pieces are raw bytes of the byte-level alphabet */
-    char *json;      /* as it was read; "null" when there is none */
+    bool byte_level;   /* pieces are raw bytes of the byte-level alphabet */
+    bool wants_places; /* text must carry where it came from, even when no offsets are asked for */
+    char *json;        /* as it was read; "null" when there is none */
 } tg_pretok;
 
 tg_status tg_pretok_read(tg_pretok *p, const json_t *part, tg_error *err) TG_MUST_CHECK;

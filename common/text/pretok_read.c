@@ -2,6 +2,7 @@
 #include "common/text/pretok.h"
 
 #include "common/base/alloc.h"
+#include "common/text/utf8.h"
 
 #include <string.h>
 
@@ -25,6 +26,39 @@ static tg_status read_digits(tg_pretok_part *p, const json_t *part, const char *
     if (st == TG_OK) st = tg_part_bool(part, where, "individual_digits", false, &each, err);
     if (st == TG_OK) p->behavior = each ? TG_SPLIT_ISOLATED : TG_SPLIT_CONTIGUOUS;
     return st;
+}
+
+/* Files without "prepend_scheme" say it with "add_prefix_space". */
+static tg_status read_metaspace(tg_pretok *all, tg_pretok_part *p, const json_t *part,
+                                const char *where, tg_error *err) {
+    const char *scheme = NULL, *mark = NULL;
+    bool prefix;
+    p->kind = TG_PRETOK_METASPACE;
+    tg_status st = tg_part_check(
+        part, where, "type replacement str_rep add_prefix_space prepend_scheme split", err);
+    if (st == TG_OK) st = tg_part_str(part, where, "replacement", &mark, err);
+    if (st == TG_OK) st = tg_part_str(part, where, "prepend_scheme", &scheme, err);
+    if (st == TG_OK) st = tg_part_bool(part, where, "add_prefix_space", true, &prefix, err);
+    if (st == TG_OK) st = tg_part_bool(part, where, "split", true, &p->split, err);
+    if (st != TG_OK) return st;
+    if (!mark || !*mark || tg_utf8_count(mark, strlen(mark)) != 1)
+        return tg_fail(err, TG_DATA, "%s.replacement: expected one character", where);
+    memcpy(p->mark, mark, strlen(mark) + 1);
+    if (!prefix && scheme && strcmp(scheme, "never"))
+        return tg_fail(err, TG_DATA,
+                       "%s: add_prefix_space is false, but prepend_scheme is \"%.20s\"", where,
+                       scheme);
+    p->prefix_space = scheme ? !strcmp(scheme, "always") : prefix;
+    p->prefix_first = scheme && !strcmp(scheme, "first");
+    if (scheme && !p->prefix_space && !p->prefix_first && strcmp(scheme, "never"))
+        return tg_fail(err, TG_DATA,
+                       "%s.prepend_scheme: '%.20s' is not one of always, first, never", where,
+                       scheme);
+    all->wants_places |= p->prefix_first;
+    for (size_t i = 0; i + 1 < all->n; i++)
+        if (all->part[i].kind == TG_PRETOK_METASPACE)
+            return tg_fail(err, TG_UNSUPPORTED, "%s: a second Metaspace", where);
+    return TG_OK;
 }
 
 static tg_status read_behavior(tg_pretok_part *p, const json_t *part, const char *where,
@@ -78,6 +112,25 @@ static tg_status read_sequence(tg_pretok *p, const json_t *part, const char *whe
     return st;
 }
 
+static tg_status read_punctuation(tg_pretok_part *p, const json_t *part, const char *where,
+                                  tg_error *err) {
+    p->kind = TG_PRETOK_PUNCTUATION;
+    p->behavior = TG_SPLIT_ISOLATED;
+    tg_status st = tg_part_check(part, where, "type behavior", err);
+    if (st != TG_OK || !json_object_get(part, "behavior")) return st;
+    return read_behavior(p, part, where, err);
+}
+
+/* BertPreTokenizer is WhitespaceSplit, then Punctuation with every match alone. */
+static tg_status read_bert(tg_pretok *p, const json_t *part, const char *where, tg_error *err) {
+    if (p->n + 1 > TG_PRETOK_MAX)
+        return tg_fail(err, TG_UNSUPPORTED, "%s: more than %d parts", where, TG_PRETOK_MAX);
+    p->part[p->n - 1].kind = TG_PRETOK_WHITESPACE_SPLIT;
+    p->part[p->n++] =
+        (tg_pretok_part){.kind = TG_PRETOK_PUNCTUATION, .behavior = TG_SPLIT_ISOLATED};
+    return tg_part_check(part, where, "type", err);
+}
+
 static tg_status read_part(tg_pretok *p, const json_t *part, const char *where, int depth,
                            tg_error *err) {
     const char *type = tg_part_type(part);
@@ -97,9 +150,18 @@ static tg_status read_part(tg_pretok *p, const json_t *part, const char *where, 
     }
     if (!strcmp(type, "Split")) return read_split(next, part, where, err);
     if (!strcmp(type, "Digits")) return read_digits(next, part, where, err);
+    if (!strcmp(type, "Punctuation")) return read_punctuation(next, part, where, err);
+    if (!strcmp(type, "Metaspace")) return read_metaspace(p, next, part, where, err);
+    if (!strcmp(type, "BertPreTokenizer")) return read_bert(p, part, where, err);
+    bool split = !strcmp(type, "WhitespaceSplit");
+    if (split || !strcmp(type, "Whitespace")) {
+        next->kind = split ? TG_PRETOK_WHITESPACE_SPLIT : TG_PRETOK_WHITESPACE;
+        return tg_part_check(part, where, "type", err);
+    }
     return tg_fail(err, TG_UNSUPPORTED,
-                   "%s: type \"%.40s\" is not built into this version (ByteLevel, Split, Digits "
-                   "and Sequence are)",
+                   "%s: type \"%.40s\" is not built into this version (ByteLevel, Split, Digits, "
+                   "BertPreTokenizer, Whitespace, WhitespaceSplit, Punctuation, Metaspace and "
+                   "Sequence are)",
                    where, type);
 }
 

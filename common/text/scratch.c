@@ -13,13 +13,16 @@ static void destroy(tg_scratch *s) {
     tg_buf_fini(&s->clean);
     tg_spans_fini(&s->at);
     tg_free(s->strips.data);
-    tg_aligned_fini(&s->normal);
+    tg_aligned_fini(&s->normal[0]);
+    tg_aligned_fini(&s->normal[1]);
+    tg_aligned_fini(&s->spaced);
     tg_aligned_fini(&s->prefixed);
     tg_free(s->points);
     tg_buf_fini(&s->joined);
     tg_wordcache_destroy(&s->words);
     tg_free(s->symbols);
     tg_free(s->heap);
+    tg_free(s->path);
     tg_regex_match_destroy(&s->match);
     tg_free(s);
 }

@@ -33,13 +33,21 @@ typedef struct tg_point {
     uint32_t order; /* place before the marks were sorted */
 } tg_point;
 
+/* Best way to cut a text up to one byte, for the unigram model. */
+typedef struct tg_path_node {
+    double score;
+    uint32_t start; /* where the last token begins; UINT32_MAX: no way leads here */
+    int32_t id;
+} tg_path_node;
+
 typedef struct tg_scratch {
-    tg_buf clean;        /* the text as valid UTF-8, when it was not */
-    tg_spans at;         /* code points of the text */
-    tg_strips strips;    /* of added tokens */
-    tg_aligned normal;   /* normalised segment */
-    tg_aligned prefixed; /* with the prefix space */
-    tg_point *points;    /* normaliser */
+    tg_buf clean;         /* the text as valid UTF-8, when it was not */
+    tg_spans at;          /* code points of the text */
+    tg_strips strips;     /* of added tokens */
+    tg_aligned normal[2]; /* normalised segment: steps write the one and the other in turn */
+    tg_aligned prefixed;  /* with the prefix space */
+    tg_aligned spaced;    /* with the spaces of Metaspace */
+    tg_point *points;     /* normaliser */
     size_t points_cap;
     tg_buf joined; /* decoder */
     tg_wordcache *words;
@@ -47,6 +55,8 @@ typedef struct tg_scratch {
     size_t symbols_cap;
     tg_merge_candidate *heap;
     size_t heap_cap;
+    tg_path_node *path; /* unigram */
+    size_t path_cap;
     void *match; /* regex.c */
     struct tg_scratch *next;
 } tg_scratch;

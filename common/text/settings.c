@@ -27,6 +27,10 @@ static const family families[] = {
     {"GPTNeoX", "gpt_neox", {EOT, EOT, NULL, EOT}, true},
     {"GPTJ", "gptj", {EOT, EOT, NULL, EOT}, true},
     {"Qwen2", "qwen2", {NULL, EOT, EOT, EOT}, false},
+    {"T5", "t5", {NULL, "</s>", "<pad>", "<unk>"}, false},
+    {"MT5", "mt5", {NULL, "</s>", "<pad>", "<unk>"}, false},
+    {"Bert", "bert", {NULL, NULL, "[PAD]", "[UNK]"}, false},
+    {"DistilBert", "distilbert", {NULL, NULL, "[PAD]", "[UNK]"}, false},
     {"Bart", "bart", {"<s>", "</s>", "<pad>", "<unk>"}, true},
 };
 
@@ -51,6 +55,12 @@ static tg_status load(const char *folder, const char *name, json_t **out, char *
     return st;
 }
 
+static const family *by_type(const char *model_type) {
+    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
+        if (!strcmp(families[i].model_type, model_type)) return &families[i];
+    return NULL;
+}
+
 static const family *find_family(const tg_tokenizer *t, const files *f) {
     const char *class = json_string_value(json_object_get(f->tokenizer, "tokenizer_class"));
     const char *type = json_string_value(json_object_get(f->model, "model_type"));
@@ -62,6 +72,10 @@ static const family *find_family(const tg_tokenizer *t, const files *f) {
     }
     if (class || type) return NULL;
     /* No file names a family: the vocabulary gives it away. RoBERTa's also holds GPT-2's token, so it comes first. */
+    if (tg_tokenizer_id(t, "[CLS]") >= 0 && tg_tokenizer_id(t, "[SEP]") >= 0)
+        return by_type("bert");
+    if (tg_tokenizer_id(t, "<extra_id_0>") >= 0) return by_type("t5");
+    if (!t->pretok.byte_level) return NULL;
     if (tg_tokenizer_id(t, "<s>") >= 0 && tg_tokenizer_id(t, "</s>") >= 0) return &families[0];
     return tg_tokenizer_id(t, EOT) >= 0 ? &families[1] : NULL;
 }

@@ -1,6 +1,8 @@
 /* The decoder: tokens back to text.
  *
- * Built: ByteLevel, and none (tokens joined by spaces). Others are refused by name. */
+ * Built: ByteLevel, WordPiece, Metaspace, none (tokens joined by spaces), and a Sequence of Replace
+ * and Metaspace steps on single tokens, then ByteFallback, then Fuse, then Replace and Strip on the
+ * whole text. Others are refused by name. */
 #ifndef TG_TEXT_TEXT_DECODER_H
 #define TG_TEXT_TEXT_DECODER_H
 
@@ -8,11 +10,38 @@
 
 #include <stdint.h>
 
+typedef enum tg_decoder_kind {
+    TG_DECODER_BYTE_LEVEL,
+    TG_DECODER_WORDPIECE,
+    TG_DECODER_METASPACE,
+    TG_DECODER_REPLACE,
+    TG_DECODER_STRIP,
+    TG_DECODER_BYTE_FALLBACK,
+    TG_DECODER_FUSE
+} tg_decoder_kind;
+
+typedef struct tg_decoder_step {
+    tg_decoder_kind kind;
+    char *from, *to;      /* Replace; WordPiece: from is the prefix; Metaspace: the mark; Strip: the
+                        character */
+    bool option;          /* WordPiece: cleanup; Metaspace: keeps marks of the first token */
+    uint32_t start, stop; /* Strip */
+} tg_decoder_step;
+
+enum { TG_DECODER_MAX = 12 };
+
 typedef struct tg_text_decoder {
-    bool byte_level;
-    char *json;        /* as it was read; "null" when there is none */
-    tg_buf bytes;      /* what every token decodes to, one after the other */
-    uint32_t *offsets; /* id -> place in bytes; n_tokens + 1 of them */
+    tg_decoder_step step[TG_DECODER_MAX];
+    size_t n;
+    size_t fused;               /* steps from here on see the whole text */
+    bool byte_fallback, spaces; /* spaces: there is no decoder, tokens are joined by spaces */
+    char *json;                 /* as it was read; "null" when there is none */
+    /* What every token decodes to, at the start of a text (first) and inside. */
+    struct tg_decoder_table {
+        tg_buf bytes;
+        uint32_t *offsets; /* id -> place in bytes; n_tokens + 1 of them */
+    } first, rest;
+    int16_t *byte; /* id -> the byte it stands for (ByteFallback), or -1 */
     int32_t n_tokens;
 } tg_text_decoder;
 
@@ -24,9 +53,15 @@ tg_status tg_text_decoder_build(tg_text_decoder *d, int32_t n,
                                 const char *(*text)(const void *arg, int32_t id), const void *arg,
                                 tg_error *err) TG_MUST_CHECK;
 
-/* Appends what one token decodes to; first says that it is the first one. The result may be broken
- * UTF-8 until all tokens are there. */
-void tg_text_decoder_put(const tg_text_decoder *d, int32_t id, bool first, tg_buf *out);
+/* One text: put every token, then end it. */
+typedef struct tg_decoding {
+    tg_buf *out;  /* gets broken UTF-8 from byte-level tokens until all are there */
+    size_t start; /* where the text begins in out */
+    size_t run;   /* bytes at the end of out that came from byte tokens */
+    bool any;     /* a token was put */
+} tg_decoding;
+void tg_text_decoder_put(const tg_text_decoder *d, tg_decoding *t, int32_t id);
+void tg_text_decoder_end(const tg_text_decoder *d, tg_decoding *t);
 
 /* clean_up_tokenization_spaces of transformers 4.18, in place on out from `start` on: " ." -> "."
  * and so on. */

@@ -2,25 +2,39 @@
 #include "common/text/text_model.h"
 
 #include "common/text/bpe.h"
+#include "common/text/unigram.h"
+#include "common/text/wordpiece.h"
 
 #include <string.h>
+
+/* Files written before the type was saved: each model is known by a key of its own. */
+static const char *guess(const json_t *part) {
+    if (json_object_get(part, "merges")) return "BPE";
+    if (json_is_array(json_object_get(part, "vocab"))) return "Unigram";
+    return json_object_get(part, "max_input_chars_per_word") ? "WordPiece" : NULL;
+}
 
 tg_status tg_text_model_read(tg_text_model **out, const json_t *part, bool byte_level,
                              tg_error *err) {
     *out = NULL;
     if (!json_is_object(part)) return tg_fail(err, TG_DATA, "model: expected an object");
     const char *type = tg_part_type(part);
-    /* Files written before the type was saved: a BPE is known by its merges. */
-    if (!type && json_object_get(part, "merges")) type = "BPE";
+    if (!type) type = guess(part);
     if (!type) return tg_fail(err, TG_DATA, "model.type: missing");
-    if (strcmp(type, "BPE"))
+    bool bpe = !strcmp(type, "BPE");
+    if (byte_level && !bpe)
         return tg_fail(err, TG_UNSUPPORTED,
-                       "model: type \"%.40s\" is not built into this version (BPE is)", type);
-    if (!byte_level)
-        return tg_fail(
-            err, TG_UNSUPPORTED,
-            "model: BPE without a ByteLevel pre_tokenizer is not built into this version");
-    return tg_bpe_read(out, part, err);
+                       "model: \"%.40s\" with a ByteLevel pre_tokenizer is not built into this "
+                       "version",
+                       type);
+    if (!strcmp(type, "WordPiece")) return tg_wordpiece_read(out, part, err);
+    if (!strcmp(type, "Unigram")) return tg_unigram_read(out, part, err);
+    if (!bpe)
+        return tg_fail(err, TG_UNSUPPORTED,
+                       "model: type \"%.40s\" is not built into this version (BPE, WordPiece and "
+                       "Unigram are)",
+                       type);
+    return tg_bpe_read(out, part, byte_level, err);
 }
 
 void tg_text_model_destroy(tg_text_model **m) {

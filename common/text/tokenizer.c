@@ -87,7 +87,7 @@ static tg_status encode(const tg_tokenizer *t, tg_scratch *s, const char *text, 
     }
     tg_view v = {text, len, NULL};
     tg_status st = TG_OK;
-    if (out->spans) {
+    if (out->spans || t->pretok.wants_places) {
         st = number_bytes(&s->at, text, len, err);
         v.at = s->at.data;
     }
@@ -129,13 +129,13 @@ tg_status tg_tokenizer_decode(const tg_tokenizer *t, const int32_t *ids, size_t 
     tg_scratch *s = tg_scratch_take(t->pool);
     if (!s) return tg_fail_nomem(err, sizeof *s);
     tg_buf_reset(&s->joined);
-    bool first = true;
+    tg_decoding text = {.out = &s->joined};
     for (size_t i = 0; i < n; i++) {
         if (ids[i] >= t->size || !t->token[ids[i]]) continue;
         if ((flags & TG_DECODE_SKIP_SPECIAL) && t->special[ids[i]]) continue;
-        tg_text_decoder_put(&t->decoder, ids[i], first, &s->joined);
-        first = false;
+        tg_text_decoder_put(&t->decoder, &text, ids[i]);
     }
+    tg_text_decoder_end(&t->decoder, &text);
     size_t start = out->len;
     tg_utf8_append_lossy(out, s->joined.data, s->joined.len);
     if (flags & TG_DECODE_CLEAN_UP) tg_text_decoder_clean_up(out, start);

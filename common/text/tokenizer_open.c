@@ -4,6 +4,7 @@
 #include "common/base/alloc.h"
 #include "common/base/file.h"
 #include "common/text/bpe.h"
+#include "common/text/wordpiece.h"
 
 #include <string.h>
 
@@ -131,6 +132,88 @@ static tg_status read_pair(tg_tokenizer *t, const char *vocab, const char *merge
     return st;
 }
 
+/* What BERT's own code does around a vocab.txt. */
+static const char bert_parts[] =
+    "{\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":"
+    "true,"
+    "\"strip_accents\":null,\"lowercase\":true},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},"
+    "\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}}";
+
+/* do_lower_case of tokenizer_config.json; a vocabulary with upper case was made without lowering. */
+static tg_status set_case(json_t *root, const char *folder, tg_error *err) {
+    char *path = tg_path_join(folder, "tokenizer_config.json");
+    json_t *config = NULL;
+    tg_status st = path ? TG_OK : tg_fail_nomem(err, strlen(folder));
+    if (st == TG_OK && tg_path_exists(path)) st = tg_part_load(path, true, &config, err);
+    json_t *norm = json_object_get(root, "normalizer");
+    static const char *const keys[][2] = {{"do_lower_case", "lowercase"},
+                                          {"strip_accents", "strip_accents"},
+                                          {"tokenize_chinese_chars", "handle_chinese_chars"}};
+    for (size_t i = 0; st == TG_OK && i < 3; i++) {
+        json_t *value = json_object_get(config, keys[i][0]);
+        if (json_is_boolean(value) && json_object_set(norm, keys[i][1], value))
+            st = tg_fail_nomem(err, 0);
+    }
+    json_decref(config);
+    tg_free(path);
+    return st;
+}
+
+#define SPECIAL(name, type) "{\"SpecialToken\":{\"id\":\"" name "\",\"type_id\":" type "}}"
+#define SEQUENCE(name, type) "{\"Sequence\":{\"id\":\"" name "\",\"type_id\":" type "}}"
+#define TOKEN(name) "\"" name "\":{\"id\":\"" name "\",\"ids\":[%d],\"tokens\":[\"" name "\"]}"
+static const char bert_template[] =
+    "{\"type\":\"TemplateProcessing\",\"single\":[" SPECIAL("[CLS]", "0") "," SEQUENCE("A", "0") "," SPECIAL("[SEP]", "0") "],\"pair\":[" SPECIAL(
+        "[CLS]",
+        "0") "," SEQUENCE("A",
+                          "0") "," SPECIAL("[SEP]",
+                                           "0") "," SEQUENCE("B",
+                                                             "1") "," SPECIAL("[SEP]",
+                                                                              "1") "],\"special_"
+                                                                                   "tokens\":"
+                                                                                   "{" TOKEN("[CLS"
+                                                                                             "]") "," TOKEN("[SEP]") "}}";
+
+/* [CLS] text [SEP]; the five special tokens are found in text. */
+static tg_status set_bert(tg_tokenizer *t, json_t *root, tg_error *err) {
+    static const char *const names[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+    const tg_vocab *v = &t->model->vocab;
+    int32_t cls = tg_vocab_id(v, "[CLS]", 5), sep = tg_vocab_id(v, "[SEP]", 5);
+    if (cls < 0 || sep < 0)
+        return tg_fail(err, TG_DATA, "vocab.txt: [CLS] and [SEP] are not both in it");
+    tg_status st = TG_OK;
+    for (size_t i = 0; i < 5 && st == TG_OK; i++) {
+        tg_added_token token = {
+            .content = (char *)(uintptr_t)names[i], .len = strlen(names[i]), .special = true};
+        if (tg_vocab_id(v, names[i], token.len) >= 0) st = tg_added_add(&t->added, v, &token, err);
+    }
+    if (st != TG_OK) return st;
+    tg_buf text = {0};
+    tg_buf_printf(&text, bert_template, (int)cls, (int)sep);
+    json_t *post = text.failed ? NULL : json_loads(text.data, 0, NULL);
+    tg_buf_fini(&text);
+    if (!post || json_object_set_new(root, "post_processor", post)) return tg_fail_nomem(err, 0);
+    return TG_OK;
+}
+
+static tg_status read_vocab_txt(tg_tokenizer *t, const char *folder, bool *found, tg_error *err) {
+    char *path = tg_path_join(folder, "vocab.txt");
+    if (!path) return tg_fail_nomem(err, strlen(folder));
+    tg_status st = TG_OK;
+    *found = tg_path_exists(path);
+    if (*found) {
+        json_t *root = json_loads(bert_parts, 0, NULL);
+        st = root ? tg_wordpiece_open(&t->model, path, err) : tg_fail_nomem(err, sizeof bert_parts);
+        if (st == TG_OK) st = set_case(root, folder, err);
+        if (st == TG_OK) st = set_bert(t, root, err);
+        if (st == TG_OK) st = read_parts(t, root, err);
+        if (st == TG_OK) st = read_added(t, folder, err);
+        json_decref(root);
+    }
+    tg_free(path);
+    return st;
+}
+
 /* The id of every special token that a part adds must exist. */
 static tg_status check_ids(const tg_ids *ids, int32_t size, tg_error *err) {
     for (size_t i = 0; i < ids->n; i++)
@@ -166,6 +249,9 @@ static tg_status finish(tg_tokenizer *t, tg_error *err) {
         if (st == TG_OK) st = check_ids(&t->postproc.part[i].after, t->size, err);
     }
     if (st == TG_OK) st = tg_added_build(&t->added, &t->normalizer, err);
+    /* A token that is searched in normalised text is shown so, too, as in Hugging Face. */
+    for (size_t i = 0; st == TG_OK && i < t->added.normal.n; i++)
+        t->token[t->added.normal.patterns[i].token->id] = t->added.normal.patterns[i].text;
     if (st == TG_OK) st = tg_text_decoder_build(&t->decoder, t->size, text_of, t, err);
     return st;
 }
@@ -193,12 +279,13 @@ static tg_status read_folder(tg_tokenizer *t, const char *folder, tg_error *err)
     tg_free(json);
     if (!found) st = try_pair(t, folder, "vocab.json", "merges.txt", &found, err);
     if (!found && st == TG_OK) st = try_pair(t, folder, "encoder.json", "vocab.bpe", &found, err);
+    if (!found && st == TG_OK) st = read_vocab_txt(t, folder, &found, err);
     if (st != TG_OK || found) return st;
     if (!tg_path_is_dir(folder))
         return tg_fail(err, TG_NOINPUT, "tokenizer: '%s' is not there", folder);
     return tg_fail(err, TG_NOINPUT,
                    "tokenizer: '%s' holds none of tokenizer.json, vocab.json + merges.txt, "
-                   "encoder.json + vocab.bpe",
+                   "encoder.json + vocab.bpe, vocab.txt",
                    folder);
 }
 

@@ -4,6 +4,7 @@
 #include "common/base/alloc.h"
 #include "common/base/file.h"
 #include "common/text/bpe.h"
+#include "common/text/wordpiece.h"
 
 #include <string.h>
 
@@ -67,18 +68,25 @@ static void write_merges(const tg_tokenizer *t, tg_buf *out) {
     tg_bpe_write_merges(t->model, out);
 }
 
+static void write_vocab_txt(const tg_tokenizer *t, tg_buf *out) {
+    tg_wordpiece_write_txt(t->model, out);
+}
+
 tg_status tg_tokenizer_save(const tg_tokenizer *t, const char *folder, tg_error *err) {
     static const struct {
         const char *name;
         void (*write)(const tg_tokenizer *t, tg_buf *out);
-    } file[] = {{"tokenizer.json", tg_tokenizer_write_json},
-                {"tokenizer_config.json", write_config},
-                {"special_tokens_map.json", write_special},
-                {"vocab.json", write_vocab},
-                {"merges.txt", write_merges}};
+        const char *model; /* the only one with such a file; NULL: all */
+    } file[] = {{"tokenizer.json", tg_tokenizer_write_json, NULL},
+                {"tokenizer_config.json", write_config, NULL},
+                {"special_tokens_map.json", write_special, NULL},
+                {"vocab.json", write_vocab, "BPE"},
+                {"merges.txt", write_merges, "BPE"},
+                {"vocab.txt", write_vocab_txt, "WordPiece"}};
     tg_status st = tg_dir_create(folder, err);
     tg_buf out = {0};
     for (size_t i = 0; i < sizeof file / sizeof file[0] && st == TG_OK; i++) {
+        if (file[i].model && strcmp(file[i].model, t->model->ops->name)) continue;
         tg_buf_reset(&out);
         file[i].write(t, &out);
         char *path = tg_path_join(folder, file[i].name);

@@ -23,6 +23,14 @@ bool tg_unicode_is_numeric(uint32_t cp);
 bool tg_unicode_is_word(
     uint32_t cp); /* \w: alphabetic, marks, decimal digits, connectors, joiners */
 
+/* Classes that Hugging Face's code asks of other tables (unicode_tables.c, made by asking it). */
+bool tg_unicode_is_control(uint32_t cp);     /* clean_text of BERT drops it (besides NUL, U+FFFD) */
+bool tg_unicode_is_nonspacing(uint32_t cp);  /* strip_accents of BERT drops it */
+bool tg_unicode_is_combining(uint32_t cp);   /* StripAccents drops it */
+bool tg_unicode_is_punctuation(uint32_t cp); /* ASCII punctuation and \p{P} */
+/* Lower case of one code point; U+0130 (two code points) is left as it is. */
+uint32_t tg_unicode_lower(uint32_t cp);
+
 /* Is cp in one of n sorted, disjoint ranges, given as pairs first, last? */
 bool tg_unicode_in_ranges(const uint32_t *pairs, unsigned n, uint32_t cp);
 

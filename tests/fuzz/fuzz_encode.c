@@ -1,4 +1,4 @@
-/* Any bytes as text, for three kinds of tokenizers: encoding works, ids and offsets are in range, and decoding gives the
+/* Any bytes as text, for every kind of tokenizer: encoding works, ids and offsets are in range, and decoding gives the
  * text back where the tokenizer keeps it. */
 #include "common/base/check.h"
 #include "common/text/tokenizer.h"
@@ -9,9 +9,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Opened once and never closed: the fuzzer has no last call. */
 static const tg_tokenizer *tokenizer(int i) {
-    static tg_tokenizer *t[3];
+    static tg_tokenizer *t[6];
     static const char *const names[] = {"golden/tokenizer/gpt2-a", "golden/tokenizer/roberta",
-                                        "golden/tokenizer/split"};
+                                        "golden/tokenizer/split",  "golden/tokenizer/bert",
+                                        "golden/tokenizer/t5",     "golden/tokenizer/llama"};
     tg_error err = {0};
     if (!t[i]) TG_ASSERT(tg_tokenizer_open(&t[i], tg_test_path(names[i]), &err) == TG_OK);
     return t[i];
@@ -47,7 +48,7 @@ static void check(int i, const char *text, size_t len, const tg_buf *clean) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     tg_buf clean = {0};
     tg_utf8_append_lossy(&clean, (const char *)data, size);
-    for (int i = 0; i < 3; i++) check(i, (const char *)data, size, &clean);
+    for (int i = 0; i < 6; i++) check(i, (const char *)data, size, &clean);
     tg_buf_fini(&clean);
     return 0;
 }

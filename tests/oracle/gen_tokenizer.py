@@ -10,6 +10,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from strings import strings
+from tokenizer_kinds import FLAGS, RULES, llama, small_charsmap, unigram, wordpiece
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "tokenizer")
 EOT = "<|endoftext|>"
@@ -53,6 +54,7 @@ def write(name, t):
     os.makedirs(folder, exist_ok=True)
     if not os.path.exists(folder + "/tokenizer.json") or name != "gpt2-a":
         t.save(folder + "/tokenizer.json", pretty=False)
+    t = Tokenizer.from_file(folder + "/tokenizer.json")
     rng = random.Random(5)
     with open(folder + "/cases.jsonl", "w") as f:
         for text in TEXTS + [s for s in strings(11, 30, ["<mask>", EOT, "word"]) if len(s) < 80]:
@@ -66,3 +68,12 @@ def write(name, t):
 write("gpt2-a", Tokenizer.from_file(GOLDEN + "/gpt2-a/tokenizer.json"))
 write("roberta", roberta())
 write("split", split())
+CORPUS = ("the cat and the dog went to the house", "é è ü naïve café", "hello world Hello word words 123 456 don't . , ! ?") * 3
+bert = wordpiece(CORPUS, normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer())
+bert.add_tokens(FLAGS)
+write("bert", bert)
+write("t5", unigram(CORPUS, normalizers.Precompiled(small_charsmap({k: v for k, v in RULES.items() if len(k) < 2})), pre_tokenizers.Sequence(
+    [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]), decoders.Metaspace()))
+first = llama(CORPUS, normalizer=normalizers.NFKC(), pre=pre_tokenizers.Metaspace(prepend_scheme="first", split=False))
+first.add_tokens(FLAGS)
+write("llama", first)

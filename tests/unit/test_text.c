@@ -88,9 +88,9 @@ static void check_nfc(const char *from, const char *to) {
     tg_point *points = NULL;
     size_t cap = 0;
     tg_aligned out = {0};
-    CHECK(tg_nfc_run(&points, &cap, (tg_view){from, strlen(from), NULL}, &out));
+    CHECK(tg_nf_run(TG_NFC, &points, &cap, (tg_view){from, strlen(from), NULL}, &out));
     CHECK_STR(out.text.data, to);
-    CHECK(!tg_nfc_is_clean(from, strlen(from)) || !strcmp(from, to));
+    CHECK(!tg_nf_is_clean(TG_NFC, from, strlen(from)) || !strcmp(from, to));
     tg_free(points);
     tg_aligned_fini(&out);
 }

@@ -113,6 +113,18 @@ TEST(golden_nfc_and_regex_split) {
     check_golden("split");
 }
 
+TEST(golden_wordpiece) {
+    check_golden("bert");
+}
+
+TEST(golden_unigram_with_precompiled_map) {
+    check_golden("t5");
+}
+
+TEST(golden_bpe_with_byte_fallback) {
+    check_golden("llama");
+}
+
 /* ---- folders ---- */
 
 TEST(special_tokens_of_a_folder) {
@@ -282,12 +294,16 @@ TEST(unknown_parts_are_refused_by_name) {
         {"{\"version\":\"2.0\"," BYTE_LEVEL "," TINY_BPE "}", "version", TG_UNSUPPORTED},
         {"{\"version\":\"1.0\",\"extra\":1," BYTE_LEVEL "," TINY_BPE "}", "\"extra\"",
          TG_UNSUPPORTED},
-        {"{\"version\":\"1.0\"," TINY_BPE "}", "ByteLevel", TG_UNSUPPORTED},
-        {"{\"version\":\"1.0\",\"normalizer\":{\"type\":\"Lowercase\"}," BYTE_LEVEL "," TINY_BPE
+        {"{\"version\":\"1.0\",\"normalizer\":{\"type\":\"ByteLevel\"}," BYTE_LEVEL "," TINY_BPE
          "}",
-         "Lowercase", TG_UNSUPPORTED},
+         "ByteLevel", TG_UNSUPPORTED},
+        {"{\"version\":\"1.0\",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":"
+         "\"AAAA\"}," BYTE_LEVEL "," TINY_BPE "}",
+         "precompiled_charsmap", TG_DATA},
+        {"{\"version\":\"1.0\",\"pre_tokenizer\":{\"type\":\"UnicodeScripts\"}," TINY_BPE "}",
+         "UnicodeScripts", TG_UNSUPPORTED},
         {"{\"version\":\"1.0\",\"pre_tokenizer\":{\"type\":\"Metaspace\"}," TINY_BPE "}",
-         "Metaspace", TG_UNSUPPORTED},
+         "replacement", TG_DATA},
         {"{\"version\":\"1.0\",\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"new\":1}," TINY_BPE "}",
          "\"new\"", TG_UNSUPPORTED},
         {"{\"version\":\"1.0\",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{"
@@ -308,8 +324,14 @@ TEST(unknown_parts_are_refused_by_name) {
         {"{\"version\":\"1.0\",\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"x\",99],"
          "\"cls\":[\"y\",0]}," BYTE_LEVEL "," TINY_BPE "}",
          "id 99", TG_DATA},
-        {"{\"version\":\"1.0\",\"decoder\":{\"type\":\"WordPiece\"}," BYTE_LEVEL "," TINY_BPE "}",
-         "WordPiece", TG_UNSUPPORTED},
+        {"{\"version\":\"1.0\",\"decoder\":{\"type\":\"CTC\"}," BYTE_LEVEL "," TINY_BPE "}", "CTC",
+         TG_UNSUPPORTED},
+        {"{\"version\":\"1.0\",\"model\":{\"type\":\"WordLevel\"}}", "WordLevel", TG_UNSUPPORTED},
+        {"{\"version\":\"1.0\",\"model\":{\"type\":\"Unigram\",\"unk_id\":1,\"vocab\":[[\"a\",0]]}"
+         "}",
+         "unk_id", TG_DATA},
+        {"{\"version\":\"1.0\",\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\"]]}}",
+         "model.vocab[0]", TG_DATA},
         {"{\"version\":\"1.0\"," BYTE_LEVEL ",\"model\":{\"type\":\"Unigram\"}}", "Unigram",
          TG_UNSUPPORTED},
         {"{\"version\":\"1.0\"," BYTE_LEVEL

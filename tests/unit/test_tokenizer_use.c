@@ -113,10 +113,12 @@ TEST(a_warm_call_allocates_nothing) {
     tg_tokenizer_destroy(&t);
 }
 
-TEST(running_out_of_memory_is_an_error) {
+/* Opens and uses a tokenizer while allocation fails at each place in turn. */
+static void starve(const char *name) {
     tg_error err = {0};
     tg_tokenizer *t = NULL;
-    const char *path = tg_test_path("golden/tokenizer/split");
+    char path[512];
+    snprintf(path, sizeof path, "%s", tg_test_path(name));
     tg_status st = TG_NOMEM;
     int64_t k = 0;
     for (; k < 100000 && st != TG_OK; k += 7) {
@@ -149,6 +151,66 @@ TEST(running_out_of_memory_is_an_error) {
     tg_alloc_fail_after(-1);
     CHECK(st == TG_OK);
     tg_tokenizer_destroy(&t);
+}
+
+TEST(running_out_of_memory_is_an_error) {
+    starve("golden/tokenizer/split");
+    starve("golden/tokenizer/bert");
+    starve("golden/tokenizer/t5");
+    starve("golden/tokenizer/llama");
+}
+
+/* ---- vocab.txt, and no quadratic case ---- */
+
+TEST(vocab_txt_is_berts_tokenizer) {
+    char dir[256], path[300], saved[300];
+    snprintf(dir, sizeof dir, "%s/vocab", tg_test_tmpdir());
+    snprintf(path, sizeof path, "%s/vocab.txt", dir);
+    snprintf(saved, sizeof saved, "%s/saved", dir);
+    static const char text[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\nwor\n##ld\n!\n";
+    tg_error err = {0};
+    REQUIRE_OK(tg_dir_create(dir, &err));
+    REQUIRE_OK(tg_file_write_atomic(path, text, sizeof text - 1, &err));
+    tg_tokenizer *t = NULL, *again = NULL;
+    REQUIRE_OK(tg_tokenizer_open(&t, dir, &err));
+    static const char input[] = "H\xC3\xA9llo WORLD!xyz [MASK]";
+    static const int32_t want[] = {2, 5, 6, 7, 8, 1, 4, 3};
+    tg_ids ids = {0};
+    CHECK_OK(tg_tokenizer_encode(t, input, sizeof input - 1, TG_ENCODE_SPECIAL, &ids, &err));
+    CHECK(ids.n == 8 && !memcmp(ids.data, want, sizeof want));
+    CHECK(tg_tokenizer_pad(t) == 0 && tg_tokenizer_unk(t) == 1 && tg_tokenizer_eos(t) == -1);
+    tg_buf back = {0};
+    CHECK_OK(tg_tokenizer_decode(t, ids.data, ids.n, TG_DECODE_SKIP_SPECIAL, &back, &err));
+    CHECK(back.data && !strcmp(back.data, "hello world!"));
+    CHECK_OK(tg_tokenizer_save(t, saved, &err));
+    REQUIRE_OK(tg_tokenizer_open(&again, saved, &err));
+    CHECK(tg_tokenizer_digest(again) == tg_tokenizer_digest(t));
+    tg_buf_fini(&back);
+    tg_ids_fini(&ids);
+    tg_tokenizer_destroy(&t);
+    tg_tokenizer_destroy(&again);
+}
+
+/* A quadratic step would take hours here. */
+TEST(a_megabyte_without_a_space_is_encoded) {
+    static const char *const names[] = {"golden/tokenizer/bert", "golden/tokenizer/t5",
+                                        "golden/tokenizer/llama"};
+    tg_buf text = {0};
+    for (int i = 0; i < 1 << 18; i++)
+        tg_buf_puts(&text, i % 3 ? "the!"
+                                 : "\xC3\xA9"
+                                   "ab");
+    for (size_t i = 0; i < 3; i++) {
+        tg_tokenizer *t = NULL;
+        tg_error err = {0};
+        REQUIRE_OK(tg_tokenizer_open(&t, tg_test_path(names[i]), &err));
+        tg_ids ids = {0};
+        CHECK_OK(tg_tokenizer_encode(t, text.data, text.len, 0, &ids, &err));
+        CHECK(ids.n > 1000);
+        tg_ids_fini(&ids);
+        tg_tokenizer_destroy(&t);
+    }
+    tg_buf_fini(&text);
 }
 
 typedef struct shared {
