@@ -2,7 +2,8 @@
 # Runs test programs one after the other, each with a deadline, and adds up their "N passed, N failed" lines.
 # A program that prints no such line, crashes or runs out of time counts as one failure; its output is shown.
 set -u
-limit=${TEXTGEN_TEST_TIMEOUT:-600}
+limit=${TEXTGEN_TEST_TIMEOUT:-${SANITIZE:+1800}} # sanitizers are slow
+limit=${limit:-600}
 export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp ${TSAN_OPTIONS:-}"
 passed=0 failed=0 bad=()
 log=$(mktemp)

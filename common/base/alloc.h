@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void *tg_alloc(size_t bytes);                               /* zeroed; bytes 0 gives a unique pointer */
-void *tg_alloc_array(size_t count, size_t size);            /* zeroed, NULL when count*size overflows */
-void *tg_alloc_aligned(size_t bytes, size_t alignment);     /* not zeroed; freed with tg_free */
+void *tg_alloc(size_t bytes);                           /* zeroed; bytes 0 gives a unique pointer */
+void *tg_alloc_array(size_t count, size_t size);        /* zeroed, NULL when count*size overflows */
+void *tg_alloc_aligned(size_t bytes, size_t alignment); /* not zeroed; freed with tg_free */
 void *tg_realloc_array(void *old, size_t count, size_t size); /* new bytes are not zeroed */
 char *tg_strdup(const char *text);
 char *tg_strndup(const char *text, size_t len);

@@ -50,7 +50,8 @@ tg_status tg_file_read(const char *path, size_t max_bytes, tg_buf *out, tg_error
         out->len += (size_t)n;
         out->data[out->len] = '\0';
         if (got > max_bytes) {
-            st = tg_fail(err, TG_DATA, "%s: larger than the %zu bytes allowed here", path, max_bytes);
+            st = tg_fail(err, TG_DATA, "%s: larger than the %zu bytes allowed here", path,
+                         max_bytes);
             break;
         }
     }
@@ -139,8 +140,10 @@ tg_status tg_filemap_open(tg_filemap *m, const char *path, tg_error *err) {
     if (st != TG_OK) return st;
     if (len) {
         void *p = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (p == MAP_FAILED) st = tg_fail_errno(err, TG_IO, "%s: cannot map", path);
-        else *m = (tg_filemap){p, len};
+        if (p == MAP_FAILED)
+            st = tg_fail_errno(err, TG_IO, "%s: cannot map", path);
+        else
+            *m = (tg_filemap){p, len};
     }
     close(fd);
     return st;
@@ -200,13 +203,17 @@ tg_status tg_dir_remove(const char *path, tg_error *err) {
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
         char *child = tg_path_join(path, e->d_name);
         struct stat info;
-        if (!child) st = tg_fail_nomem(err, 0);
-        else if (!lstat(child, &info) && S_ISDIR(info.st_mode)) st = tg_dir_remove(child, err);
-        else if (unlink(child)) st = tg_fail_errno(err, TG_IO, "%s: cannot remove", child);
+        if (!child)
+            st = tg_fail_nomem(err, 0);
+        else if (!lstat(child, &info) && S_ISDIR(info.st_mode))
+            st = tg_dir_remove(child, err);
+        else if (unlink(child))
+            st = tg_fail_errno(err, TG_IO, "%s: cannot remove", child);
         tg_free(child);
     }
     closedir(dir);
-    if (st == TG_OK && rmdir(path)) st = tg_fail_errno(err, TG_IO, "%s: cannot remove folder", path);
+    if (st == TG_OK && rmdir(path))
+        st = tg_fail_errno(err, TG_IO, "%s: cannot remove folder", path);
     return st;
 }
 

@@ -11,7 +11,8 @@
 #include <stdio.h>
 
 /* Appends the whole file to out. TG_NOINPUT: not there; TG_IO: cannot be read; TG_DATA: larger than max_bytes. */
-tg_status tg_file_read(const char *path, size_t max_bytes, tg_buf *out, tg_error *err) TG_MUST_CHECK;
+tg_status tg_file_read(const char *path, size_t max_bytes, tg_buf *out,
+                       tg_error *err) TG_MUST_CHECK;
 
 /* Appends what is left of an open stream and ends it with a NUL that does not count. name is for messages. */
 tg_status tg_stream_read(FILE *in, const char *name, tg_buf *out, tg_error *err) TG_MUST_CHECK;
@@ -23,10 +24,12 @@ bool tg_fd_write(int fd, const void *bytes, size_t len);
 tg_status tg_stdout_write(tg_buf *text, tg_error *err) TG_MUST_CHECK;
 
 /* Writes beside (path + ".tmp.<pid>"), fsyncs, renames over path, fsyncs the folder. On failure path is untouched. */
-tg_status tg_file_write_atomic(const char *path, const void *bytes, size_t len, tg_error *err) TG_MUST_CHECK;
+tg_status tg_file_write_atomic(const char *path, const void *bytes, size_t len,
+                               tg_error *err) TG_MUST_CHECK;
 
 /* Appends one record with a single write(2), creating the file. */
-tg_status tg_file_append(const char *path, const void *bytes, size_t len, tg_error *err) TG_MUST_CHECK;
+tg_status tg_file_append(const char *path, const void *bytes, size_t len,
+                         tg_error *err) TG_MUST_CHECK;
 
 /* A read-only memory map of a whole file; data is NULL for an empty file. */
 typedef struct tg_filemap {

@@ -27,10 +27,10 @@ void tg_philox4x32(uint32_t out[4], const uint32_t counter[4], const uint32_t ke
 tg_rng tg_rng_at(uint64_t seed, tg_rng_domain domain, uint64_t a, uint64_t b) {
     /* counter = [block | a low | a high 8 + b 24 | domain] */
     TG_ASSERT(a < (uint64_t)1 << 40 && b < (uint64_t)1 << 24);
-    tg_rng r = {.key = {(uint32_t)seed, (uint32_t)(seed >> 32)},
-                .counter = {0, (uint32_t)a, (uint32_t)(a >> 32) << 24 | (uint32_t)b,
-                            (uint32_t)domain},
-                .used = 4};
+    tg_rng r = {
+        .key = {(uint32_t)seed, (uint32_t)(seed >> 32)},
+        .counter = {0, (uint32_t)a, (uint32_t)(a >> 32) << 24 | (uint32_t)b, (uint32_t)domain},
+        .used = 4};
     return r;
 }
 

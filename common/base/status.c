@@ -1,6 +1,10 @@
 /* Names, texts and exit codes of tg_status; formatting of error messages. */
 #include "common/base/status.h"
 
+#undef tg_fail
+#undef tg_fail_errno
+#undef tg_fail_nomem
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -66,9 +66,10 @@ const char *tg_nearest(const char *wanted, const char *const *names, size_t n) {
             found = names[i];
         }
     }
-    for (size_t i = 0; !found && strlen(wanted) >= 3 && i < n; i++) {
+    if (best <= limit) return found;
+    for (size_t i = 0; strlen(wanted) >= 3 && i < n; i++) {
         if (strstr(names[i], wanted) || (strlen(names[i]) >= 3 && strstr(wanted, names[i])))
-            found = names[i];
+            return names[i];
     }
-    return found;
+    return NULL;
 }

@@ -133,8 +133,9 @@ void tg_pool_pump(tg_pool *p) {
 
 void tg_pool_slots_opened(tg_pool *p, tg_pool_worker *w, uint64_t seq, const tg_slot_list *list) {
     for (size_t i = 0; i < list->n; i++) {
-        tg_pool_slot *s = list->slots[i] < p->n_slots ? &p->slots[list->slots[i]] : NULL;
-        if (s && s->worker == w && s->stage == TG_STAGE_OPENING) s->stage = TG_STAGE_OPEN;
+        if (list->slots[i] >= p->n_slots) continue;
+        tg_pool_slot *s = &p->slots[list->slots[i]];
+        if (s->worker == w && s->stage == TG_STAGE_OPENING) s->stage = TG_STAGE_OPEN;
     }
     for (size_t i = 0; i < p->n_slots; i++) { /* asked for, not given: the worker is full */
         tg_pool_slot *s = &p->slots[i];

@@ -22,7 +22,7 @@ tg_status tg_arch_load(tg_arch *arch, const char *folder, tg_error *err) {
         st = tg_family_unknown(type, &why);
         tg_fail(err, st, "%s: %s", config.path, why.msg);
     }
-    if (st == TG_OK) {
+    if (st == TG_OK && family) {
         snprintf(arch->family, sizeof arch->family, "%s", family->name);
         st = family->read(arch, &config, err);
     }

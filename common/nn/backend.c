@@ -22,12 +22,10 @@ const struct tg_backend_ops *const *tg_backend_list(void) {
 }
 
 static const struct tg_backend_ops *find(const char *name, tg_error *err) {
-    enum { MAX_NAMES = 16 };
-    const char *names[MAX_NAMES];
+    const char *names[TG_COUNT_OF(backends)];
     char all[256] = "";
     size_t n = 0;
     for (; backends[n]; n++) {
-        TG_ASSERT(n < MAX_NAMES);
         if (!strcmp(backends[n]->name, name)) return backends[n];
         names[n] = backends[n]->name;
         if (n) strncat(all, ", ", sizeof all - strlen(all) - 1);

@@ -290,7 +290,7 @@ static tg_status read_header(struct cursor *c, tg_safetensors *st, const unsigne
 
 tg_status tg_st_header_parse(tg_safetensors *st, const char *file, const char *text, size_t len,
                              const unsigned char *blob, size_t blob_len, tg_error *err) {
-    tg_error local; /* tg_error_prefix needs one */
+    tg_error local = {0}; /* tg_error_prefix needs one */
     struct cursor c = {.text = text, .at = text, .end = text + len, .err = err ? err : &local};
     tg_status status = read_header(&c, st, blob, blob_len);
     if (status == TG_OK) {

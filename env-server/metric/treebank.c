@@ -171,7 +171,7 @@ static void commas(pass *p) {
     }
     /* The last one; a newline at the very end does not count. */
     size_t end = p->m;
-    bool newline = end > 0 && p->to[end - 1] == '\n';
+    int newline = end > 0 && p->to[end - 1] == '\n' ? 1 : 0;
     for (int k = 0; k <= newline; k++, end--) {
         if (end == 0 || (p->to[end - 1] != ',' && p->to[end - 1] != ':')) continue;
         uint32_t c = p->to[end - 1];

@@ -34,7 +34,7 @@ static tg_status train_opened(tg_run *run, tg_halt_die *die, tg_error *err) {
     return st;
 }
 
-static tg_status train(tg_run_opts *opts, const char *config, const tg_args *args, tg_halt_die *die,
+static tg_status train(tg_run_opts opts, const char *config, const tg_args *args, tg_halt_die *die,
                        tg_error *err) {
     tg_run_config c;
     tg_status st = tg_run_config_load(&c, config, args->overrides, args->n_overrides, err);
@@ -42,10 +42,10 @@ static tg_status train(tg_run_opts *opts, const char *config, const tg_args *arg
     tg_train_settings s;
     st = tg_train_settings_read(&s, c.root, false, &c.arena, err);
     if (st == TG_OK) {
-        opts->config = &c;
-        opts->settings = &s;
+        opts.config = &c;
+        opts.settings = &s;
         tg_run run;
-        st = tg_run_open(&run, opts, err);
+        st = tg_run_open(&run, &opts, err);
         if (st == TG_OK) {
             st = train_opened(&run, die, err);
             tg_run_close(&run);
@@ -87,7 +87,7 @@ int tg_learner_train(int argc, char **argv, void (*die)(int exit_code)) {
         else if (!opts.run_dir)
             st = tg_fail(&err, TG_USAGE, "--run-dir DIR is missing");
         else
-            st = train(&opts, config, &args, die, &err);
+            st = train(opts, config, &args, die, &err);
     }
     tg_args_fini(&args);
     if (st == TG_INTERRUPTED) {

@@ -47,7 +47,7 @@ static sequence *sequence_create(const int32_t *prompt, int n_prompt, int max_ne
         tg_alloc(sizeof *q + ints * sizeof(int32_t) + 2 * (size_t)max_new * sizeof(float));
     if (!q) return NULL;
     q->tokens = (int32_t *)(q + 1);
-    q->logp = (float *)(q->tokens + ints);
+    q->logp = (void *)(q->tokens + ints);
     q->sample_logp = q->logp + max_new;
     q->n_prompt = n_prompt;
     q->max_new = max_new;

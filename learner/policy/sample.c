@@ -129,6 +129,7 @@ static double log_sum_exp(const float *x, int n, float *top) {
     *top = max_of(x, n);
     double sum = 0;
     for (int i = 0; i < n; i++) sum += (double)expf(x[i] - *top);
+    /* cppcheck-suppress invalidFunctionArg ; n > 0 */
     return (double)*top + log(sum);
 }
 

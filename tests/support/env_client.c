@@ -81,7 +81,8 @@ bool env_client_open(env_client *c, const char *address, bool listening) {
     uv_loop_init(&c->loop);
     uv_timer_init(&c->loop, &c->timer);
     c->timer.data = c;
-    tg_link_opts o = {.role = TG_ROLE_CLIENT, .ops = &ops, .arg = c, .heartbeat_ms = 200};
+    /* A client that waits for a CPU on a busy machine is not lost: three of these are longer than that. */
+    tg_link_opts o = {.role = TG_ROLE_CLIENT, .ops = &ops, .arg = c, .heartbeat_ms = 3000};
     if (listening)
         o.listen = address;
     else

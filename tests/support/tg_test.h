@@ -68,15 +68,14 @@ const char *tg_test_tmpdir(void);
 #define CHECK_STR(a, b)                                                                            \
     do {                                                                                           \
         const char *a_ = (a), *b_ = (b);                                                           \
-        tg_check(a_ && b_ && !strcmp(a_, b_), __FILE__, __LINE__, "%s == %s: \"%s\" != \"%s\"",    \
-                 #a, #b, a_ ? a_ : "(null)", b_ ? b_ : "(null)");                                  \
+        tg_check(a_ &&b_ && !strcmp(a_, b_), __FILE__, __LINE__, "%s == %s: \"%s\" != \"%s\"", #a, \
+                 #b, a_ ? a_ : "(null)", b_ ? b_ : "(null)");                                      \
     } while (0)
 /* status is TG_OK, else prints the error. Needs a tg_error named err in scope. */
 #define CHECK_OK(call)                                                                             \
     do {                                                                                           \
         tg_status s_ = (call);                                                                     \
-        tg_check(s_ == TG_OK, __FILE__, __LINE__, "%s: %s", #call,                                 \
-                 s_ == TG_OK ? "" : err.msg);                                                      \
+        tg_check(s_ == TG_OK, __FILE__, __LINE__, "%s: %s", #call, s_ == TG_OK ? "" : err.msg);    \
     } while (0)
 #define REQUIRE_OK(call)                                                                           \
     do {                                                                                           \

@@ -179,7 +179,8 @@ TEST(nearest_name_is_a_typing_error_away) {
     int64_t i;
     double d;
     CHECK(tg_parse_i64("-12", &i) && i == -12);
-    CHECK(!tg_parse_i64("12x", &i) && !tg_parse_i64("", &i) && !tg_parse_i64("99999999999999999999", &i));
+    CHECK(!tg_parse_i64("12x", &i) && !tg_parse_i64("", &i) &&
+          !tg_parse_i64("99999999999999999999", &i));
     CHECK(tg_parse_f64("1e-6", &d) && d == 1e-6 && !tg_parse_f64("1,5", &d));
 }
 

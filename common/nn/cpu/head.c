@@ -129,7 +129,7 @@ void tg_cpu_head_forward(tg_backend *be, float *logp, float *entropy, float *lse
         int rows = TG_MIN(ROWS, n - i);
         char *at = tg_backend_scratch(be, TG_CPU_SCRATCH_FLOATS * sizeof(float));
         j.panel = panel_columns(rows, V);
-        j.logits = (float *)at;
+        j.logits = (void *)at;
         j.stats = (row_stats *)(at + LOGIT_FLOATS * sizeof(float));
         j.token = (float *)(j.stats + ROWS);
         j.part = (tg_softmax_part *)(j.token + ROWS);

@@ -12,8 +12,8 @@
 
 struct tg_backend;
 
-typedef void tg_op_matmul(struct tg_backend *be, float *out, const float *a, const float *b, int M, int N,
-                          int K, bool ta, bool tb, bool accumulate);
+typedef void tg_op_matmul(struct tg_backend *be, float *out, const float *a, const float *b, int M,
+                          int N, int K, bool ta, bool tb, bool accumulate);
 typedef void tg_op_bias_forward(struct tg_backend *be, float *y, const float *b, int N, int C);
 typedef void tg_op_bias_backward(struct tg_backend *be, float *db, const float *dy, int N, int C);
 

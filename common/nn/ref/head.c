@@ -18,6 +18,7 @@ void tg_ref_head_forward(tg_backend *be, float *logp, float *entropy, float *lse
         double top = -INFINITY, sum = 0, h = 0;
         for (int j = 0; j < V; j++) top = fmax(top, logit(xi, w, C, j, extra));
         for (int j = 0; j < V; j++) sum += exp(logit(xi, w, C, j, extra) - top);
+        /* cppcheck-suppress invalidFunctionArg ; V > 0 */
         double l = top + log(sum);
         for (int j = 0; j < V; j++) {
             double lp = logit(xi, w, C, j, extra) - l;

@@ -23,6 +23,7 @@ void TG_KERNEL(score_shape)(const tg_score_tile *t, float softcap, float slope, 
     float unused[TG_SCORE_LD];
     for (int j = 0; j < t->cols; j++) {
         float *s = t->s + (size_t)j * TG_SCORE_LD;
+        /* cppcheck-suppress legacyUninitvar ; only written to */
         float *f = factor ? factor + (size_t)j * TG_SCORE_LD : unused;
         const int first = j - (t->limit - 1);
 #pragma omp simd
