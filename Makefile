@@ -55,7 +55,8 @@ SAN_FLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer $(i
 CFLAGS_ALL = -std=c11 $(CFLAGS) -fno-math-errno $(WARN) $(SAN_FLAGS) -pthread
 LDLIBS_ALL = $(PKG_LIBS) -pthread -ldl -lm
 # The fast kernels may fuse multiply and add and vectorise loops marked `omp simd`; never -ffast-math.
-NN_CPU_FLAGS := -O3 -ffp-contract=fast -fopenmp-simd -fno-trapping-math
+# clang says so when it cannot vectorise one of those loops; that costs time, not correctness.
+NN_CPU_FLAGS := -O3 -ffp-contract=fast -fopenmp-simd -fno-trapping-math -Wno-pass-failed
 # Their inner loops are compiled once for each instruction set; the choice is made when the program runs.
 # The machine, not the compiler, is asked: at the first run the compiler is not installed yet.
 NN_ISAS := plain $(if $(findstring x86_64,$(shell uname -m)),avx2 avx512)
