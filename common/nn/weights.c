@@ -106,10 +106,9 @@ static tg_status check_tensor(const tg_st_tensor *t, const tg_param *p, const ch
 }
 
 /* A tied matrix may be stored under both of its names, with the same contents. */
-static tg_status check_twin(const tg_st_tensor *a, const tg_st_tensor *b, const char *path,
-                            tg_error *err) {
-    bool head = !strcmp(a->name, "lm_head.weight") || !strcmp(b->name, "lm_head.weight");
-    if (!head)
+static tg_status check_twin(const tg_st_tensor *a, const tg_st_tensor *b, const tg_family *family,
+                            const char *path, tg_error *err) {
+    if (!tg_family_is_head(family, a->name) && !tg_family_is_head(family, b->name))
         return tg_fail(err, TG_DATA, "%s: tensors \"%s\" and \"%s\" are the same parameter", path,
                        a->name, b->name);
     if (a->dtype == b->dtype && a->bytes == b->bytes && !memcmp(a->data, b->data, a->bytes))
@@ -133,7 +132,7 @@ static tg_status match_file(tg_weights *w, size_t file, const tg_family *family,
                 "%s: tensor \"%.200s\" is not part of a %s model with the sizes in config.json",
                 path, t->name, family->name);
         tg_status st = check_tensor(t, &params->list[hit], path, err);
-        if (st == TG_OK && w->found[hit]) st = check_twin(w->found[hit], t, path, err);
+        if (st == TG_OK && w->found[hit]) st = check_twin(w->found[hit], t, family, path, err);
         if (st != TG_OK) return st;
         w->found[hit] = t;
         w->found_in[hit] = file;

@@ -170,6 +170,8 @@ static void test(ops_ctx *c) {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (size_t k = 0; k < sizeof variants / sizeof *variants; k++) {
             const variant *v = &variants[k];
+            if (total(&shapes[i]) > 120 && k % 3)
+                continue; /* ref takes long: few variants of the large ones */
             if ((v->window && !shapes[i].causal) || (v->by_head && shapes[i].H != shapes[i].G))
                 continue;
             if (ops_wanted(c, "attention_forward")) {

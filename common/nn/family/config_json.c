@@ -54,7 +54,7 @@ tg_status tg_config_json_int(const tg_config_json *c, const char *key, const cha
                              int64_t min, int64_t max, int64_t def, int *out, tg_error *err) {
     const json_t *v = value_of(c, key, alias);
     int64_t n = v ? json_integer_value(v) : def;
-    if ((v && !json_is_integer(v)) || n < min || n > max) {
+    if (v && (!json_is_integer(v) || n < min || n > max)) {
         char expected[80];
         snprintf(expected, sizeof expected, "an integer from %lld to %lld", (long long)min,
                  (long long)max);
@@ -68,7 +68,7 @@ tg_status tg_config_json_float(const tg_config_json *c, const char *key, double 
                                double def, float *out, tg_error *err) {
     const json_t *v = value_of(c, key, NULL);
     double x = v ? json_number_value(v) : def;
-    if ((v && !json_is_number(v)) || !(x >= min && x <= max)) {
+    if (v && (!json_is_number(v) || !(x >= min && x <= max))) {
         char expected[80];
         snprintf(expected, sizeof expected, "a number from %g to %g", min, max);
         return wrong(c, key, v, expected, err);

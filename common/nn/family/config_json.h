@@ -18,7 +18,7 @@ tg_status tg_config_json_open(tg_config_json *c, const char *folder, const char 
                               tg_error *err) TG_MUST_CHECK;
 void tg_config_json_close(tg_config_json *c);
 
-/* Absent or null: the default. Wrong type or out of bounds: TG_DATA naming file, key, expected and
+/* Absent or null: the default, which need not be within the bounds. Wrong type or out of bounds: TG_DATA naming file, key, expected and
  * found. `alias` (or NULL) is another name of the key. */
 tg_status tg_config_json_int(const tg_config_json *c, const char *key, const char *alias,
                              int64_t min, int64_t max, int64_t def, int *out,

@@ -6,7 +6,19 @@
 
 #include <string.h>
 
-static const tg_family *const families[] = {&tg_family_gpt2, NULL};
+static const tg_family *const families[] = {&tg_family_gpt2,
+                                            &tg_family_gpt_neo,
+                                            &tg_family_gptj,
+                                            &tg_family_gpt_neox,
+                                            &tg_family_opt,
+                                            &tg_family_bloom,
+                                            &tg_family_llama,
+                                            &tg_family_mistral,
+                                            &tg_family_qwen2,
+                                            &tg_family_qwen3,
+                                            &tg_family_gemma,
+                                            &tg_family_gemma2,
+                                            NULL};
 
 const tg_family *const *tg_family_list(void) {
     return families;
@@ -44,13 +56,19 @@ static int index_of(const tg_params *params, const char *name) {
     return p ? (int)(p - params->list) : TG_MATCH_UNKNOWN;
 }
 
+bool tg_family_is_head(const tg_family *f, const char *name) {
+    for (const tg_family_tensor *t = f->tensors; t->name; t++)
+        if (t->role == TG_ROLE_HEAD_W && !strcmp(t->name, name)) return true;
+    return f->head_alias && !strcmp(f->head_alias, name);
+}
+
 int tg_family_match(const tg_family *f, const tg_arch *arch, const tg_params *params,
                     const char *name) {
     int hit = index_of(params, name);
     if (hit >= 0) return hit;
-    if (arch->tied_head && !strcmp(name, "lm_head.weight")) {
-        const tg_param *embed = tg_params_role(params, TG_ROLE_TOKEN_EMBED, -1);
-        return (int)(embed - params->list);
+    if (tg_family_is_head(f, name)) {
+        tg_param_role role = arch->tied_head ? TG_ROLE_TOKEN_EMBED : TG_ROLE_HEAD_W;
+        return (int)(tg_params_role(params, role, -1) - params->list);
     }
     const char *bare = tg_str_starts(name, f->prefix) ? name + strlen(f->prefix) : name;
     for (size_t i = 0; f->ignored[i]; i++)

@@ -48,6 +48,7 @@ typedef struct tg_family {
     const tg_family_tensor *tensors; /* ends with a NULL name */
     const char *const *
         ignored; /* names (without prefix, %d any layer) of buffers in old files; NULL-terminated */
+    const char *head_alias; /* another name of the output matrix in files; NULL: none */
     tg_status (*read)(tg_arch *arch, const tg_config_json *config, tg_error *err);
     /* Sets the family's keys in the object; keys of other meaning are left as they are. False: out
      * of memory. */
@@ -60,13 +61,17 @@ const tg_family *tg_family_find(const char *name); /* NULL: none */
 /* TG_UNSUPPORTED naming the families there are. */
 tg_status tg_family_unknown(const char *name, tg_error *err);
 
+/* Whether the family calls its output matrix so. */
+bool tg_family_is_head(const tg_family *f, const char *name);
 /* What a name found in a weight file stands for. */
 enum { TG_MATCH_UNKNOWN = -1, TG_MATCH_IGNORED = -2 };
-/* Index into params, or one of the above. With a tied head, lm_head.weight is the token embedding.
+/* Index into params, or one of the above. With a tied head, the output matrix is the token embedding.
  */
 int tg_family_match(const tg_family *f, const tg_arch *arch, const tg_params *params,
                     const char *name);
 
-extern const tg_family tg_family_gpt2;
+extern const tg_family tg_family_gpt2, tg_family_gpt_neo, tg_family_gptj, tg_family_gpt_neox,
+    tg_family_opt, tg_family_bloom, tg_family_llama, tg_family_mistral, tg_family_qwen2,
+    tg_family_qwen3, tg_family_gemma, tg_family_gemma2;
 
 #endif

@@ -1,0 +1,173 @@
+/* Rotary settings in config.json: rope_parameters (transformers 5), or rope_theta and rope_scaling beside it (before), or the
+ * names of GPT-NeoX. A setting that would change the angles and is not built is refused by name. */
+#include "common/nn/family/decoders.h"
+
+#include "common/base/check.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const kinds[] = {"default", "linear", "dynamic", "llama3", "yarn"};
+
+static const char *const known[] = {"rope_type",        "type",
+                                    "rope_theta",       "partial_rotary_factor",
+                                    "factor",           "low_freq_factor",
+                                    "high_freq_factor", "original_max_position_embeddings",
+                                    "beta_fast",        "beta_slow",
+                                    "truncate",         "attention_factor",
+                                    "mscale",           "mscale_all_dim"};
+
+static tg_status check_keys(const tg_config_json *sub, tg_error *err) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(sub->root, key, value) {
+        bool found = false;
+        for (size_t i = 0; i < TG_COUNT_OF(known); i++) found = found || !strcmp(known[i], key);
+        if (!found || json_is_object(value))
+            return tg_fail(err, TG_UNSUPPORTED,
+                           "%s: rope_parameters: %.60s is not built into this version", sub->path,
+                           key);
+    }
+    return TG_OK;
+}
+
+static tg_status read_kind(tg_rope *r, const tg_config_json *sub, tg_error *err) {
+    const char *name;
+    bool old = !json_object_get(sub->root, "rope_type");
+    tg_status st = tg_config_json_str(sub, old ? "type" : "rope_type", "default", &name, err);
+    if (st != TG_OK) return st;
+    for (size_t i = 0; i < TG_COUNT_OF(kinds); i++)
+        if (!strcmp(kinds[i], name)) {
+            r->kind = (tg_rope_kind)i;
+            return TG_OK;
+        }
+    return tg_fail(err, TG_UNSUPPORTED,
+                   "%s: rope_type: \"%.40s\" is not built into this version (there are: default, "
+                   "linear, dynamic, llama3, yarn)",
+                   sub->path, name);
+}
+
+static double magnitude(double factor, double mscale) {
+    return factor <= 1 ? 1 : 0.1 * mscale * log(factor) + 1;
+}
+
+/* Peng et al. 2023, section 3.4, as transformers infers it. */
+static tg_status read_yarn(tg_rope *r, const tg_config_json *sub, tg_error *err) {
+    float attention = 0, mscale = 0, all = 0;
+    bool truncate = true;
+    tg_status st = tg_config_json_float(sub, "attention_factor", 0, 1e6, 0, &attention, err);
+    if (st == TG_OK) st = tg_config_json_float(sub, "mscale", 0, 1e6, 0, &mscale, err);
+    if (st == TG_OK) st = tg_config_json_float(sub, "mscale_all_dim", 0, 1e6, 0, &all, err);
+    if (st == TG_OK) st = tg_config_json_float(sub, "beta_fast", 0, 1e6, 32, &r->beta_fast, err);
+    if (st == TG_OK) st = tg_config_json_float(sub, "beta_slow", 0, 1e6, 1, &r->beta_slow, err);
+    if (st == TG_OK) st = tg_config_json_bool(sub, "truncate", true, &truncate, err);
+    if (st != TG_OK) return st;
+    if (r->beta_fast <= 0) r->beta_fast = 32;
+    if (r->beta_slow <= 0) r->beta_slow = 1;
+    r->keep_range = !truncate;
+    double factor = (double)r->factor;
+    if (attention > 0)
+        r->attention = attention;
+    else if (mscale > 0 && all > 0)
+        r->attention = (float)(magnitude(factor, (double)mscale) / magnitude(factor, (double)all));
+    else
+        r->attention = (float)magnitude(factor, 1);
+    return TG_OK;
+}
+
+static tg_status read_scaling(tg_arch *a, const tg_config_json *sub, const tg_config_json *top,
+                              tg_error *err) {
+    tg_rope *r = &a->rope;
+    tg_status st = read_kind(r, sub, err);
+    if (st != TG_OK || r->kind == TG_ROPE_DEFAULT) return st;
+    if (!json_is_number(json_object_get(sub->root, "factor")))
+        return tg_fail(err, TG_DATA, "%s: rope_parameters: factor: expected a number for \"%s\"",
+                       sub->path, kinds[r->kind]);
+    st = tg_config_json_float(sub, "factor", 1e-3, 1e6, 1, &r->factor, err);
+    if (st == TG_OK && (r->kind == TG_ROPE_LLAMA3 || r->kind == TG_ROPE_YARN)) {
+        const char *key = "original_max_position_embeddings";
+        const tg_config_json *from = json_object_get(top->root, key) ? top : sub;
+        st = tg_config_json_int(from, key, NULL, 1, 1 << 24, a->max_positions,
+                                &r->original_positions, err);
+    }
+    if (st == TG_OK && r->kind == TG_ROPE_LLAMA3)
+        st = tg_config_json_float(sub, "low_freq_factor", 1e-3, 1e6, 1, &r->low_freq, err);
+    if (st == TG_OK && r->kind == TG_ROPE_LLAMA3)
+        st = tg_config_json_float(sub, "high_freq_factor", 1e-3, 1e6, 4, &r->high_freq, err);
+    if (st == TG_OK && r->kind == TG_ROPE_LLAMA3 && r->high_freq <= r->low_freq)
+        st = tg_fail(err, TG_DATA,
+                     "%s: rope_parameters: high_freq_factor %g is not above "
+                     "low_freq_factor %g",
+                     sub->path, (double)r->high_freq, (double)r->low_freq);
+    if (st == TG_OK && r->kind == TG_ROPE_YARN) st = read_yarn(r, sub, err);
+    return st;
+}
+
+static const tg_config_json *holder(const tg_config_json *sub, const tg_config_json *top,
+                                    const char *key) {
+    return json_object_get(sub->root, key) ? sub : top;
+}
+
+tg_status tg_rope_read(tg_arch *a, const tg_config_json *c, double part, tg_error *err) {
+    tg_rope *r = &a->rope;
+    json_t *object = json_object_get(c->root, "rope_scaling"), *empty = NULL;
+    if (!json_is_object(object) || !json_object_size(object))
+        object = json_object_get(c->root, "rope_parameters");
+    if (!json_is_object(object)) object = empty = json_object();
+    if (!object) return tg_fail_nomem(err, 64);
+    tg_config_json sub = {c->path, object};
+    bool neox_base =
+        json_object_get(c->root, "rotary_emb_base") && !json_object_get(c->root, "rope_theta");
+    bool neox_part = json_object_get(c->root, "rotary_pct") != NULL;
+    tg_status st = check_keys(&sub, err);
+    if (st == TG_OK) {
+        const tg_config_json *from = holder(&sub, c, "rope_theta");
+        st = tg_config_json_float(from, from == c && neox_base ? "rotary_emb_base" : "rope_theta",
+                                  1, 1e12, 10000, &r->theta, err);
+    }
+    float turned = 0;
+    if (st == TG_OK) {
+        const tg_config_json *from = holder(&sub, c, "partial_rotary_factor");
+        st = tg_config_json_float(from,
+                                  from == c && neox_part ? "rotary_pct" : "partial_rotary_factor",
+                                  1e-6, 1, part, &turned, err);
+    }
+    if (st == TG_OK) st = read_scaling(a, &sub, c, err);
+    json_decref(empty);
+    if (st != TG_OK) return st;
+    r->dims = (int)((double)a->head_dim * (double)turned + 1e-6);
+    if (r->dims < 2 || r->dims % 2)
+        return tg_fail(err, TG_DATA,
+                       "%s: %d rotary dimensions of a head of %d: expected an even "
+                       "number",
+                       c->path, r->dims, a->head_dim);
+    return TG_OK;
+}
+
+bool tg_rope_write(const tg_arch *a, json_t *o) {
+    const tg_rope *r = &a->rope;
+    if (json_object_get(o, "rope_parameters") || json_object_get(o, "rope_scaling") ||
+        json_object_get(o, "rope_theta") || json_object_get(o, "rotary_emb_base"))
+        return true;
+    json_t *p =
+        json_pack("{s:s, s:f, s:f}", "rope_type", kinds[r->kind], "rope_theta", (double)r->theta,
+                  "partial_rotary_factor", (double)r->dims / (double)a->head_dim);
+    int failed = p == NULL;
+    if (p && r->kind != TG_ROPE_DEFAULT)
+        failed |= json_object_set_new(p, "factor", json_real((double)r->factor));
+    if (p && r->original_positions)
+        failed |= json_object_set_new(p, "original_max_position_embeddings",
+                                      json_integer(r->original_positions));
+    if (p && r->kind == TG_ROPE_LLAMA3) {
+        failed |= json_object_set_new(p, "low_freq_factor", json_real((double)r->low_freq));
+        failed |= json_object_set_new(p, "high_freq_factor", json_real((double)r->high_freq));
+    }
+    if (p && r->kind == TG_ROPE_YARN) {
+        failed |= json_object_set_new(p, "beta_fast", json_real((double)r->beta_fast));
+        failed |= json_object_set_new(p, "beta_slow", json_real((double)r->beta_slow));
+        failed |= json_object_set_new(p, "attention_factor", json_real((double)r->attention));
+        failed |= json_object_set_new(p, "truncate", json_boolean(!r->keep_range));
+    }
+    failed |= json_object_set_new(o, "rope_parameters", p);
+    return !failed;
+}

@@ -1,0 +1,188 @@
+"""Every decoder family with random sizes and options against transformers: logits, every gradient, decoding, and the folder saved again.
+
+CASES (default 3, for each family), FAMILY (default all) and SEED come from the environment. Needs build/tests/model-eval.
+"""
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import traceback
+
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
+from transformers.utils import logging
+
+from gen_families import IDS, evaluate, random_batch, random_model, save
+
+TOOL = os.path.join(os.environ.get("BUILD", "build"), "tests", "model-eval")
+
+
+def rope(r, positions, head_dim, partial=None):
+    kind = r.choice(["default", "linear", "dynamic", "llama3", "yarn"])
+    out = dict(rope_type=kind, rope_theta=r.choice([100.0, 10000.0, 1e6]))
+    if kind != "default":
+        out["factor"] = r.choice([2.0, 4.0, 8.0])
+    if kind == "llama3":
+        out.update(low_freq_factor=r.choice([1.0, 0.5]), high_freq_factor=r.choice([2.0, 4.0]),
+                   original_max_position_embeddings=max(4, positions // 2))
+    if kind == "yarn":
+        out["original_max_position_embeddings"] = max(4, positions // 2)
+        out.update(r.choice([{}, dict(attention_factor=0.9), dict(mscale=0.8, mscale_all_dim=0.5), dict(beta_fast=16.0, beta_slow=2.0),
+                             dict(truncate=False)]))
+    if partial:
+        out["partial_rotary_factor"] = partial
+    return out
+
+
+def llama_like(r, family):
+    heads, head_dim = r.choice([1, 2, 4, 6]), r.choice([4, 8, 10, 16])
+    free = family in ("llama", "mistral", "qwen3", "gemma", "gemma2")
+    positions = r.choice([12, 40, 70])
+    s = dict(IDS, vocab_size=r.choice([7, 64, 301]), num_attention_heads=heads,
+             hidden_size=r.choice([12, 20, 32]) if free else heads * head_dim,
+             num_key_value_heads=r.choice([k for k in (1, 2, 3, 6) if heads % k == 0]), intermediate_size=r.choice([9, 24, 48]),
+             num_hidden_layers=r.choice([1, 2, 3]), max_position_embeddings=positions, rms_norm_eps=r.choice([1e-5, 1e-6]),
+             tie_word_embeddings=r.random() < 0.5, rope_parameters=rope(r, positions, head_dim))
+    if free:
+        s["head_dim"] = head_dim
+    if family in ("llama", "qwen3", "gemma", "gemma2"):
+        s["attention_bias"] = r.random() < 0.4
+    if family == "llama":
+        s["mlp_bias"] = r.random() < 0.4
+        s["hidden_act"] = r.choice(["silu", "gelu", "relu"])
+    if family in ("mistral", "gemma2"):
+        s["sliding_window"] = r.choice([None, 1, 3, 17]) if family == "mistral" else r.choice([1, 3, 17])
+    if family in ("qwen2", "qwen3"):
+        s.update(use_sliding_window=r.random() < 0.6, sliding_window=r.choice([2, 9]), max_window_layers=r.choice([0, 1, 2]))
+    if family == "gemma2":
+        s.update(attn_logit_softcapping=r.choice([None, 1.0, 50.0]), final_logit_softcapping=r.choice([None, 2.0, 30.0]),
+                 query_pre_attn_scalar=r.choice([4, 30]))
+    return s
+
+
+def random_settings(r, family):
+    heads, positions, layers = r.choice([1, 2, 3, 5]), r.choice([9, 40, 70]), r.choice([1, 2, 3])
+    head_dim = r.choice([4, 8, 12])
+    width, vocab, tied = heads * head_dim, r.choice([7, 64, 301]), r.random() < 0.5
+    common = dict(IDS, vocab_size=vocab, tie_word_embeddings=tied)
+    if family == "gpt_neo":
+        kinds = [r.choice(["global", "local"]) for _ in range(layers)]
+        return dict(common, hidden_size=width, num_layers=layers, num_heads=heads, attention_types=[[kinds, 1]],
+                    window_size=r.choice([1, 4, 30]), intermediate_size=r.choice([None, 30]), max_position_embeddings=positions,
+                    activation_function=r.choice(["gelu_new", "gelu", "relu"]))
+    if family == "gptj":
+        return dict(common, n_embd=width, n_layer=layers, n_head=heads, rotary_dim=r.choice([2, 4]), n_positions=positions,
+                    n_inner=r.choice([None, 30]))
+    if family == "gpt_neox":
+        return dict(common, hidden_size=width, num_hidden_layers=layers, num_attention_heads=heads, intermediate_size=30,
+                    max_position_embeddings=positions, use_parallel_residual=r.random() < 0.6, attention_bias=r.random() < 0.7,
+                    hidden_act=r.choice(["gelu", "gelu_new", "gelu_fast"]),
+                    rope_parameters=rope(r, positions, head_dim, r.choice([0.5, 1.0])))
+    if family == "opt":
+        return dict(common, hidden_size=width, num_hidden_layers=layers, num_attention_heads=heads, ffn_dim=30,
+                    word_embed_proj_dim=width, max_position_embeddings=positions, enable_bias=r.random() < 0.7,
+                    activation_function=r.choice(["relu", "gelu"]))
+    if family == "bloom":
+        return dict(common, hidden_size=width, n_layer=layers, n_head=heads)
+    return llama_like(r, family)
+
+
+def compare(what, got, want, tolerance, failures):
+    worst = (got.reshape(want.shape) - want).abs().max().item() if want.numel() else 0.0
+    if not worst <= tolerance:
+        failures.append(f"{what}: differs by {worst:.3g}, allowed {tolerance:.3g}")
+
+
+def compare_outputs(got, want, failures):
+    for name in ("logits", "logp", "entropy", "value"):
+        compare(name, got[name], want[name], 2e-5, failures)
+    compare("decoded log-probs", torch.log_softmax(got["decoded"], -1), torch.log_softmax(got["logits"], -1), 1e-5, failures)
+    largest = max(v.abs().max().item() for k, v in want.items() if k.startswith("mixed."))
+    for name, grad in want.items():
+        if name.startswith("mixed."):  # a gradient that is nothing but rounding has no relative size
+            compare(name, got[name], grad, 1e-3 * max(grad.abs().max().item(), 1e-3 * largest), failures)
+
+
+def compare_saved(model, folder, batch, failures):
+    """transformers opens our folder: the same bits in, the same bits out."""
+    again, info = AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True, attn_implementation="eager")
+    again = again.float().eval()
+    for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"):
+        if info.get(kind):
+            failures.append(f"saved folder: {kind}: {info[kind]}")
+    with torch.no_grad():  # torch's products depend on where in a mapped file a tensor lies; its own copies are aligned
+        for p in again.parameters():
+            p.data = p.data.clone()
+    ours = dict(again.named_parameters())
+    for name, p in model.named_parameters():
+        if name not in ours or not torch.equal(p, ours[name]):
+            failures.append(f"saved folder: {name} is not the same bits")
+    for begin, end in zip(batch[1], batch[1][1:]):
+        ids = torch.tensor([batch[0][begin:end]])
+        with torch.no_grad():
+            if not torch.equal(model(ids).logits, again(ids).logits):
+                failures.append("saved folder: logits are not the same bits")
+
+
+def run_case(family, seed, scratch):
+    r = random.Random(f"{family} {seed}")
+    settings = random_settings(r, family)
+    model, head = random_model(family, seed, settings)
+    with torch.no_grad():  # keep logits of order one whatever the width
+        for p in model.parameters():
+            if p.dim() == 2:
+                p.mul_(min(1.0, 5.0 / p.shape[-1] ** 0.5))
+    folder, saved = os.path.join(scratch, f"{family}{seed}"), os.path.join(scratch, f"{family}{seed}.out")
+    save(model, head, folder)
+    longest = settings.get("max_position_embeddings", settings.get("n_positions", 60))
+    lengths = [r.randint(1, longest) for _ in range(r.randint(0, 3))] + [longest]
+    batch = random_batch(seed, settings["vocab_size"], lengths, [r.randint(1, n) for n in lengths])
+    weights = torch.randn(3, len(batch[2]), generator=torch.Generator().manual_seed(seed))
+    want = evaluate(model, head, batch, weights)
+    given, out = os.path.join(scratch, "batch.safetensors"), os.path.join(scratch, "result.safetensors")
+    save_file({k: want[k] for k in ("tokens", "offsets", "act_row", "act_token", "dlogp", "dentropy", "dvalue")}, given)
+    failures = []
+    for backend in ("cpu", "ref") if sum(lengths) * settings["vocab_size"] < 10000 else ("cpu",):
+        done = subprocess.run([TOOL, folder, given, out, "--backend", backend, "--save", saved], capture_output=True, text=True)
+        if done.returncode:
+            failures.append(f"{backend}: exit {done.returncode}: {done.stderr.strip()}")
+            continue
+        found = []
+        compare_outputs(load_file(out), want, found)
+        failures += [f"{backend}: {f}" for f in found]
+    if os.path.isdir(saved):
+        compare_saved(model, saved, batch, failures)
+    return settings, failures
+
+
+FAMILIES = ["gpt_neo", "gptj", "gpt_neox", "opt", "bloom", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2"]
+
+
+def main():
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    torch.set_num_threads(1)
+    passed = failed = 0
+    first = int(os.environ.get("SEED", random.SystemRandom().randrange(1 << 30)))
+    print(f"SEED={first}")
+    with tempfile.TemporaryDirectory() as scratch:
+        for family in os.environ.get("FAMILY", " ".join(FAMILIES)).split():
+            for seed in range(first, first + int(os.environ.get("CASES", 3))):
+                try:
+                    settings, failures = run_case(family, seed, scratch)
+                except Exception:
+                    settings, failures = {}, [traceback.format_exc()]
+                if failures:
+                    failed += 1
+                    print(f"not ok FAMILY={family} SEED={seed} CASES=1: {settings}")
+                    print("".join(f"    {f}\n" for f in failures[:12]), end="")
+                else:
+                    passed += 1
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+/* Every decoder family against transformers: the recorded models of tests/oracle/gen_families.py, on every backend of this build; what is
+ * saved again, and settings that are refused. */
+#include "tests/support/model_golden.h"
+
+#include "common/base/file.h"
+#include "common/nn/model.h"
+#include "tests/support/tg_test.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static tg_error err;
+
+TEST(gpt_neo_as_in_transformers) {
+    tg_golden_check("golden/families/gpt_neo", 2e-5, 1e-3);
+}
+
+TEST(gptj_as_in_transformers) {
+    tg_golden_check("golden/families/gptj", 2e-5, 1e-3);
+}
+
+TEST(gpt_neox_as_in_transformers) {
+    tg_golden_check("golden/families/gpt_neox", 2e-5, 1e-3);
+}
+
+TEST(opt_as_in_transformers) {
+    tg_golden_check("golden/families/opt", 2e-5, 1e-3);
+}
+
+TEST(bloom_as_in_transformers) {
+    tg_golden_check("golden/families/bloom", 2e-5, 1e-3);
+}
+
+TEST(llama_as_in_transformers) {
+    tg_golden_check("golden/families/llama", 2e-5, 1e-3);
+}
+
+TEST(mistral_as_in_transformers) {
+    tg_golden_check("golden/families/mistral", 2e-5, 1e-3);
+}
+
+TEST(qwen2_as_in_transformers) {
+    tg_golden_check("golden/families/qwen2", 2e-5, 1e-3);
+}
+
+TEST(qwen3_as_in_transformers) {
+    tg_golden_check("golden/families/qwen3", 2e-5, 1e-3);
+}
+
+TEST(gemma_as_in_transformers) {
+    tg_golden_check("golden/families/gemma", 2e-5, 1e-3);
+}
+
+TEST(gemma2_as_in_transformers) {
+    tg_golden_check("golden/families/gemma2", 2e-5, 1e-3);
+}
+
+static const char *const names[] = {"gpt_neo", "gptj",  "gpt_neox", "opt",   "bloom", "llama",
+                                    "mistral", "qwen2", "qwen3",    "gemma", "gemma2"};
+enum { N_NAMES = sizeof names / sizeof *names };
+
+static const char *golden(const char *family) {
+    static char path[600];
+    char name[100];
+    snprintf(name, sizeof name, "golden/families/%s", family);
+    snprintf(path, sizeof path, "%s", tg_test_path(name));
+    return path;
+}
+
+static void check_same(const tg_model *a, const tg_model *b) {
+    CHECK_EQ(a->params.n, b->params.n);
+    CHECK_EQ(a->params.total, b->params.total);
+    CHECK(!memcmp(a->data, b->data, a->params.total * sizeof(float)));
+    CHECK(!memcmp(&a->arch, &b->arch, sizeof a->arch));
+}
+
+TEST(saved_and_opened_again_it_is_the_same_model) {
+    tg_backend *be = NULL;
+    CHECK_OK(tg_backend_open(&be, "cpu", 1, &err));
+    for (size_t i = 0; i < N_NAMES; i++) {
+        tg_model *m = NULL, *again = NULL, *bare = NULL;
+        char folder[700];
+        snprintf(folder, sizeof folder, "%s/%s", tg_test_tmpdir(), names[i]);
+        CHECK_OK(tg_model_open(&m, be, golden(names[i]), 0, 1, &err));
+        if (!m) continue;
+        CHECK_OK(tg_model_save(m, folder, &err));
+        CHECK_OK(tg_model_open(&again, be, folder, 0, 1, &err));
+        if (again) check_same(m, again);
+        /* without the config.json it came from, all settings are written anew */
+        free(m->config_text);
+        m->config_text = NULL;
+        strcat(folder, ".bare");
+        CHECK_OK(tg_model_save(m, folder, &err));
+        CHECK_OK(tg_model_open(&bare, be, folder, 0, 1, &err));
+        if (bare) check_same(m, bare);
+        tg_model_destroy(&bare);
+        tg_model_destroy(&again);
+        tg_model_destroy(&m);
+    }
+    tg_backend_close(&be);
+}
+
+/* A family's golden config.json with one key changed must be refused, and the message name the key. */
+static void check_refused(const char *family, const char *key, const char *value,
+                          tg_status expected) {
+    char path[800], folder[700];
+    snprintf(path, sizeof path, "%s/config.json", golden(family));
+    json_t *o = json_load_file(path, 0, NULL), *v = json_loads(value, JSON_DECODE_ANY, NULL);
+    CHECK(o && v);
+    json_object_set_new(o, key, v);
+    snprintf(folder, sizeof folder, "%s/refused", tg_test_tmpdir());
+    CHECK_OK(tg_dir_create(folder, &err));
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    CHECK(!json_dump_file(o, path, 0));
+    json_decref(o);
+    tg_arch arch;
+    tg_status st = tg_arch_load(&arch, folder, &err);
+    tg_check(st == expected, __FILE__, __LINE__, "%s %s: %d, expected %d", family, key, (int)st,
+             (int)expected);
+    tg_check(st == TG_OK || strstr(err.msg, key) != NULL, __FILE__, __LINE__, "%s: no %s in: %s",
+             family, key, err.msg);
+}
+
+TEST(what_is_not_built_is_refused_by_name) {
+    static const struct {
+        const char *family, *key, *value;
+        tg_status status;
+    } cases[] = {
+        {"llama", "hidden_act", "\"mish\"", TG_UNSUPPORTED},
+        {"llama", "hidden_act", "7", TG_DATA},
+        {"llama", "num_hidden_layers", "0", TG_DATA},
+        {"opt", "do_layer_norm_before", "false", TG_UNSUPPORTED},
+        {"opt", "word_embed_proj_dim", "8", TG_UNSUPPORTED},
+        {"bloom", "apply_residual_connection_post_layernorm", "true", TG_UNSUPPORTED},
+        {"gptj", "rotary_dim", "null", TG_UNSUPPORTED},
+        {"gpt_neo", "attention_types", "[[[\"global\", \"sparse\"], 1]]", TG_UNSUPPORTED},
+        {"gpt_neo", "attention_types", "[[[\"global\"], 1]]", TG_DATA},
+        {"gemma2", "layer_types", "[\"chunked_attention\", \"full_attention\"]", TG_UNSUPPORTED},
+        {"gemma", "use_bidirectional_attention", "true", TG_UNSUPPORTED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_refused(cases[i].family, cases[i].key, cases[i].value, cases[i].status);
+    tg_arch arch;
+    static const char *const ropes[] = {"{\"rope_type\":\"longrope\"}", "{\"mrope_section\":[1]}",
+                                        "{\"full_attention\":{\"rope_type\":\"default\"}}",
+                                        "{\"rope_type\":\"linear\"}"};
+    static const char *const words[] = {"longrope", "mrope_section", "full_attention", "factor"};
+    for (size_t i = 0; i < 4; i++) {
+        char folder[700], path[800];
+        snprintf(folder, sizeof folder, "%s/rope", tg_test_tmpdir());
+        CHECK_OK(tg_dir_create(folder, &err));
+        snprintf(path, sizeof path, "%s/config.json", folder);
+        FILE *f = fopen(path, "w");
+        fprintf(f, "{\"model_type\":\"llama\",\"rope_scaling\":%s}", ropes[i]);
+        fclose(f);
+        CHECK(tg_arch_load(&arch, folder, &err) != TG_OK);
+        CHECK(strstr(err.msg, words[i]));
+    }
+}
+
+TEST_MAIN
