@@ -50,8 +50,8 @@ static size_t slot_of(const trie *t, uint32_t parent, uint32_t word) {
     return (size_t)(h >> 29) & t->mask;
 }
 
-static bool grow(trie *t) {
-    size_t cap = t->cap ? 2 * t->cap : 1024;
+/* Room for cap nodes, a power of two. */
+static bool grow(trie *t, size_t cap) {
     node *nodes = tg_realloc_array(t->nodes, cap, sizeof *nodes);
     if (nodes) t->nodes = nodes;
     uint32_t *table = nodes ? tg_alloc_array(2 * cap, sizeof *table) : NULL;
@@ -88,7 +88,7 @@ static uint32_t find_shared(const trie *t, const trie *other, uint32_t parent, u
 }
 
 static uint32_t add(trie *t, uint32_t parent, uint32_t word, uint32_t order, const trie *other) {
-    if ((t->count == t->cap || !t->count) && !grow(t)) return 0;
+    if ((t->count == t->cap || !t->count) && !grow(t, t->cap ? 2 * t->cap : 1024)) return 0;
     size_t slot = slot_of(t, parent, word);
     for (; t->table[slot]; slot = (slot + 1) & t->mask) {
         const node *n = &t->nodes[t->table[slot]];
@@ -275,8 +275,15 @@ typedef struct corpus {
 } corpus;
 
 static tg_status read_corpus(corpus *c, const tg_metric_item *items, size_t n, tg_error *err) {
-    size_t texts = 0, longest = 1;
-    for (size_t i = 0; i < n; i++) texts += 1 + items[i].sample->n_references;
+    size_t texts = 0, longest = 1, bytes = 0, cap = 1024;
+    for (size_t i = 0; i < n; i++) {
+        texts += 1 + items[i].sample->n_references;
+        bytes += items[i].text_len;
+        for (size_t k = 0; k < items[i].sample->n_references; k++)
+            bytes += strlen(items[i].sample->references[k]);
+    }
+    while (cap < bytes / 2) cap *= 2; /* a word has five letters and four n-grams, many are new */
+    if (!grow(&c->grams, cap)) return tg_fail_nomem(err, cap * sizeof(node));
     c->ends = tg_alloc_array(texts + 1, sizeof *c->ends);
     if (!c->ends) return tg_fail_nomem(err, texts * sizeof *c->ends);
     tg_status st = TG_OK;

@@ -39,6 +39,13 @@ static double cpu_seconds(void) {
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+/* The shortest time since *start; *start becomes now. */
+static void keep(double *best, double *start) {
+    double now = cpu_seconds();
+    if (now - *start < *best) *best = now - *start;
+    *start = now;
+}
+
 static void report(const char *what, size_t words, double seconds, size_t pairs) {
     double us = seconds * 1e6 / (double)pairs;
     printf("%-10s %6zu words %12.2f us a pair %10.1f ns a word\n", what, words, us,
@@ -73,21 +80,21 @@ static int run(size_t words) {
     }
     if (st == TG_OK) st = tg_meteor_create(&meteor, false, &err);
     if (st == TG_OK) st = tg_nltk_create(&nltk, TG_NLTK_CURRENT, &err);
-    double start = cpu_seconds();
-    for (size_t i = 0; i < pairs && st == TG_OK; i++)
-        st = tg_meteor_sample(meteor, &work, items[i].text, items[i].text_len, &samples[i], &value,
-                              &err);
-    double after = cpu_seconds();
-    if (st == TG_OK) report("meteor", words, after - start, pairs);
-    start = cpu_seconds();
-    for (size_t i = 0; i < pairs && st == TG_OK; i++)
-        st = tg_nltk_words(nltk, items[i].text, items[i].text_len, &list, &err);
-    after = cpu_seconds();
-    if (st == TG_OK) report("words", words, after - start, pairs);
-    start = cpu_seconds();
-    if (st == TG_OK) st = tg_cider_score(items, pairs, NULL, NULL, out, &err);
-    after = cpu_seconds();
-    if (st == TG_OK) report("cider", words, after - start, pairs);
+    double best[3] = {1e9, 1e9, 1e9};
+    for (int round = 0; round < 5 && st == TG_OK; round++) {
+        double start = cpu_seconds();
+        for (size_t i = 0; i < pairs && st == TG_OK; i++)
+            st = tg_meteor_sample(meteor, &work, items[i].text, items[i].text_len, &samples[i],
+                                  &value, &err);
+        keep(&best[0], &start);
+        for (size_t i = 0; i < pairs && st == TG_OK; i++)
+            st = tg_nltk_words(nltk, items[i].text, items[i].text_len, &list, &err);
+        keep(&best[1], &start);
+        if (st == TG_OK) st = tg_cider_score(items, pairs, NULL, NULL, out, &err);
+        keep(&best[2], &start);
+    }
+    static const char *const names[] = {"meteor", "words", "cider"};
+    for (int k = 0; k < 3 && st == TG_OK; k++) report(names[k], words, best[k], pairs);
     if (st != TG_OK) fprintf(stderr, "bench_lexical: %s\n", err.msg);
     tg_meteor_work_fini(&work);
     tg_meteor_destroy(&meteor);
