@@ -106,7 +106,7 @@ static bool mark_table(tg_totto *t) {
         if (!more) return false;
         t->in_table = more, t->cap_in_table = cap;
     }
-    memset(t->in_table, 0, t->cap_in_table);
+    if (t->in_table) memset(t->in_table, 0, t->cap_in_table);
     for (size_t k = 0; k < t->n_entries; k++)
         for (size_t i = t->entries[k].begin; i < t->entries[k].end; i++)
             t->in_table[t->ids.v[i]] = 1;
