@@ -77,6 +77,7 @@ static tg_status write_tensor(struct writer *w, const tg_st_write *t, size_t ind
         size_t n = t->data ? bytes : TG_MIN(bytes - at, (size_t)PIECE);
         const char *from = t->data;
         if (!from) {
+            /* NOLINTNEXTLINE: a tensor without data has a source */
             tg_status st = w->source(w->arg, index, at, w->piece, n, err);
             if (st != TG_OK) return st;
             from = w->piece;

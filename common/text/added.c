@@ -29,6 +29,7 @@ tg_status tg_added_add(tg_added *a, const tg_vocab *vocab, const tg_added_token 
     if (!token->len) return TG_OK;
     if (tg_map_get(&a->index, token->content, token->len, &place)) {
         tg_added_token *old = &a->tokens[place];
+        /* NOLINTNEXTLINE: what the index names is there */
         old->special |= token->special;
         old->single_word = token->single_word, old->normalized = token->normalized;
         old->lstrip = token->lstrip, old->rstrip = token->rstrip;

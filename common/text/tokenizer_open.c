@@ -171,8 +171,9 @@ static const char bert_template[] =
                                                              "1") "," SPECIAL("[SEP]",
                                                                               "1") "],\"special_"
                                                                                    "tokens\":"
-                                                                                   "{" TOKEN("[CLS"
-                                                                                             "]") "," TOKEN("[SEP]") "}}";
+                                                                                   "{" TOKEN(
+                                                                                       "[CLS"
+                                                                                       "]") "," TOKEN("[SEP]") "}}";
 
 /* [CLS] text [SEP]; the five special tokens are found in text. */
 static tg_status set_bert(tg_tokenizer *t, json_t *root, tg_error *err) {

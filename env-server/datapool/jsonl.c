@@ -114,6 +114,7 @@ static tg_status missing_field(const json_t *object, const char *option, const c
 static tg_status find_field(const json_t *object, const char *option, const char *named,
                             const char *usual, const json_t **out, tg_error *err) {
     const char *field = named ? named : usual;
+    /* NOLINTNEXTLINE: one of the two names is given */
     *out = tg_json_at(object, field, strlen(field));
     if (*out && json_is_null(*out) && !named) *out = NULL;
     if (!*out && named) return missing_field(object, option, field, err);

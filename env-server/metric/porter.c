@@ -97,7 +97,7 @@ static void step_1a(stem *s) {
 /* What follows when -ed or -ing was taken away. */
 static void step_1b_tidy(stem *s) {
     if (ENDS(s, "at") || ENDS(s, "bl") || ENDS(s, "iz"))
-        s->w[s->n++] = 'e';
+        s->w[s->n++] = 'e'; /* NOLINT: the order of the rules is Porter's */
     else if (ends_double_consonant(s->w, s->n)) {
         char last = s->w[s->n - 1];
         if (last != 'l' && last != 's' && last != 'z') s->n--;

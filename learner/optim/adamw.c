@@ -85,7 +85,7 @@ void tg_optim_destroy(tg_optim **o) {
     if (!*o) return;
     for (int i = 0; i < (*o)->n_slots; i++) {
         slot *s = &(*o)->slots[i];
-        for (int k = 0; k < 2; k++)
+        for (int k = 0; k < 2; k++) /* NOLINTNEXTLINE: n_slots is 0 where slots is NULL */
             if (s->moment[k]) tg_backend_free(s->model->be, s->moment[k]);
         tg_free(s->runs);
     }

@@ -78,7 +78,7 @@ void tg_chart_draw(tg_buf *out, const tg_series *s, const char *title, const cha
     }
     /* No more detail than dots: long runs are averaged over the points that share a column. */
     tg_series_smooth(s, TG_MAX(1, s->n / columns), smooth);
-    double lo = INFINITY, hi = -INFINITY;
+    double lo = (double)INFINITY, hi = -(double)INFINITY;
     for (int i = 0; i < s->n; i++) {
         lo = fmin(lo, smooth[i]);
         hi = fmax(hi, smooth[i]);

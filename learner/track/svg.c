@@ -99,7 +99,7 @@ static bool put_panel(tg_buf *b, const panel *p, int column, int row) {
     double *smooth = tg_alloc_array((size_t)s->n, sizeof *smooth);
     if (!smooth) return false;
     tg_series_smooth(s, TG_MAX(1, s->n / 12), smooth);
-    double lo = INFINITY, hi = -INFINITY;
+    double lo = (double)INFINITY, hi = -(double)INFINITY;
     for (int i = 0; i < s->n; i++) {
         lo = fmin(lo, s->y[i]);
         hi = fmax(hi, s->y[i]);

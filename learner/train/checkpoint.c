@@ -279,7 +279,7 @@ static double score_of(const char *base, int64_t number) {
     json_t *o = NULL;
     tg_error ignored;
     tg_run_state s;
-    double score = -INFINITY;
+    double score = -(double)INFINITY;
     if (!folder.failed && load_checked(folder.data, &o, &ignored) == TG_OK &&
         state_from_json(&s, o) && !isnan(s.score))
         score = s.score;
@@ -308,7 +308,7 @@ tg_status tg_checkpoint_prune(const char *run_dir, int64_t keep, bool keep_best,
     int n = 0;
     tg_status st = base ? remove_leftovers(base, err) : tg_fail_nomem(err, 0);
     if (st == TG_OK) st = list_checkpoints(base, &numbers, &n, err);
-    double best_score = -INFINITY;
+    double best_score = -(double)INFINITY;
     for (int i = 0; keep_best && keep > 0 && i < n; i++) {
         double score = score_of(base, numbers[i]);
         if (score > best_score) { /* among equals the newest */

@@ -258,7 +258,7 @@ static tg_status start_episode(tg_collector *c, slot *s, tg_error *err) {
     record *r = &c->records[c->n_records];
     *r = (record){.n_prompt = s->n_prompt};
     c->n_records++;
-    r->tokens = tg_alloc_array((size_t)(s->n_prompt + c->opts.max_new), sizeof *r->tokens);
+    r->tokens = tg_alloc_array((size_t)s->n_prompt + (size_t)c->opts.max_new, sizeof *r->tokens);
     r->rewards = tg_alloc_array((size_t)c->opts.max_new, sizeof *r->rewards);
     if (!r->tokens || !r->rewards) return tg_fail_nomem(err, (size_t)c->opts.max_new * 12);
     memcpy(r->tokens, s->prompt, (size_t)s->n_prompt * sizeof *r->tokens);

@@ -36,6 +36,7 @@ tg_status tg_split_samples_load(tg_split_samples *s, tg_pool *pool, tg_split spl
 }
 
 void tg_split_samples_fini(tg_split_samples *s) {
+    /* NOLINTNEXTLINE: n_chunks is 0 where chunks is NULL */
     for (size_t i = 0; i < s->n_chunks; i++) tg_msg_free(s->chunks[i]);
     tg_free(s->chunks);
     tg_free(s->all);

@@ -109,7 +109,7 @@ static tg_status plan_steps(supervised *s, tg_error *err) {
 }
 
 static tg_status start_or_resume(supervised *s, tg_error *err) {
-    s->state = (tg_run_state){.seed = s->run->seed, .digest = s->run->digest, .score = NAN};
+    s->state = (tg_run_state){.seed = s->run->seed, .digest = s->run->digest, .score = (double)NAN};
     if (!s->run->opts.resume) return TG_OK;
     bool found = false;
     tg_checkpoint_nets nets = nets_of(s);
@@ -230,9 +230,9 @@ static tg_status send(supervised *s, int kind, int n, const char *const *names,
 static tg_status send_progress(supervised *s, double loss, tg_error *err) {
     tg_track_progress p = {.done = s->state.iteration,
                            .total = s->schedule.total,
-                           .reward = NAN,
-                           .kl = NAN,
-                           .kl_coeff = NAN,
+                           .reward = (double)NAN,
+                           .kl = (double)NAN,
+                           .kl_coeff = (double)NAN,
                            .loss = loss,
                            .tokens_per_s =
                                s->seconds > 0 ? (double)s->tokens / s->seconds : (double)NAN,

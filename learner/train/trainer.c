@@ -70,7 +70,7 @@ static tg_status start_or_resume(trainer *t, tg_error *err) {
     t->state = (tg_run_state){.kl_coeff = run->settings->kl.coeff,
                               .seed = run->seed,
                               .digest = run->digest,
-                              .score = NAN};
+                              .score = (double)NAN};
     bool found = false;
     tg_status st = TG_OK;
     if (run->opts.resume) {
@@ -164,7 +164,7 @@ static tg_status send_progress(trainer *t, const iteration *it, tg_error *err) {
                            .reward = summary_value(&it->summary, "rollout_info/ep_rew"),
                            .kl = summary_value(&it->summary, "rollout_info/kl_div_mean"),
                            .kl_coeff = summary_value(&it->summary, "rollout_info/kl_coeff"),
-                           .loss = NAN,
+                           .loss = (double)NAN,
                            .tokens_per_s = (double)it->info.tokens / seconds,
                            .seconds_left =
                                t->seconds / (double)t->done * (double)(total - t->state.iteration)};

@@ -245,7 +245,7 @@ TEST(every_backend_and_thread_count_agrees_with_ref) {
 /* ---- decoding ------------------------------------------------------------------------------------- */
 
 static void log_softmax(float *x, int n) {
-    double top = -INFINITY, sum = 0;
+    double top = -(double)INFINITY, sum = 0;
     for (int i = 0; i < n; i++) top = fmax(top, (double)x[i]);
     for (int i = 0; i < n; i++) sum += exp((double)x[i] - top);
     for (int i = 0; i < n; i++) x[i] = (float)((double)x[i] - top - log(sum));

@@ -39,10 +39,10 @@ TEST(python_float_accepts) {
         {"1_000", 1000},
         {"1_0e1_0", 10e10},
         {"1_0.0_1", 10.01},
-        {"inf", INFINITY},
-        {"-Infinity", -INFINITY},
-        {"INF", INFINITY},
-        {"1e999", INFINITY},
+        {"inf", (double)INFINITY},
+        {"-Infinity", -(double)INFINITY},
+        {"INF", (double)INFINITY},
+        {"1e999", (double)INFINITY},
         {"١٢", 12},     /* Arabic-Indic digits */
         {"１.５", 1.5}, /* fullwidth digits, ASCII point */
         {"𝟙𝟚", 12},     /* mathematical double-struck digits */
@@ -83,8 +83,8 @@ TEST(python_split) {
                                "e\xe2\x80\x8b"
                                "f ";
     const char *const words[] = {"a", "b", "c", "d",
-                                 "e\xe2\x80\x8b"
-                                 "f"}; /* U+200B is no space */
+                                 ("e\xe2\x80\x8b"
+                                  "f")}; /* U+200B is no space */
     size_t pos = 0, len, n = 0;
     const char *word;
     while (tg_py_word(text, sizeof text - 1, &pos, &word, &len)) {
@@ -207,7 +207,7 @@ TEST(recorded_metrics) {
 static tg_status infinite(const void *state, const tg_reward_input *in, size_t n,
                           tg_reward_value *out, tg_error *err) {
     (void)state, (void)in, (void)err;
-    for (size_t i = 0; i < n; i++) out[i] = (tg_reward_value){TG_REWARD_OK, INFINITY};
+    for (size_t i = 0; i < n; i++) out[i] = (tg_reward_value){TG_REWARD_OK, (double)INFINITY};
     return TG_OK;
 }
 static tg_status failing(const void *state, const tg_reward_input *in, size_t n,

@@ -68,8 +68,8 @@ TEST(rewards_of_rl4lms) {
     check_known("{id: increasing_numbers, args: {min_tokens: 20}}", NULL, NULL);
     check_known("{id: sentences_with_dates, args: {}}", NULL, NULL);
     static const char *const known[] = {
-        "{id: learned_reward, args: {model_name: lvwerra/distilbert-imdb, label_ix: 1, "
-        "include_prompt_for_eval: True}}",
+        ("{id: learned_reward, args: {model_name: lvwerra/distilbert-imdb, label_ix: 1, "
+         "include_prompt_for_eval: True}}"),
         "{id: meteor, args: {shaping_fn: common_gen_repeat_penalty}}",
         "{id: rouge, args: {rouge_type: \"rouge1\", use_single_ref: False}}",
         "{id: rouge_combined}",
@@ -133,8 +133,8 @@ TEST(metrics_of_rl4lms) {
         "[{id: diversity, args: {window_size: 5}}]",
         "[{id: summaCZS, args: {granularity: sentence, use_ent: True, use_con: False}}]",
         "[{id: summaCConv, args: {granularity: sentence}}]",
-        "[{id: causal_perplexity, args: {tokenizer_id: gpt2, stride: 512, model_type: causal, "
-        "use_text_from_meta_data: True}}]",
+        ("[{id: causal_perplexity, args: {tokenizer_id: gpt2, stride: 512, model_type: causal, "
+         "use_text_from_meta_data: True}}]"),
         "[{id: parent_totto, args: {}}]",
         "[{id: bleu_totto, args: {}}]",
         "[{id: intent_accuracy}]",

@@ -16,7 +16,8 @@ void tg_cpu_gemm_tiling(int M, int N, int K, int *rows, int *cols) {
     int tm = TILE_MAX, tn = TILE_MAX;
     for (;;) {
         int m = TG_MIN(tm, M), n = TG_MIN(tn, N);
-        double tiles = (double)((M + tm - 1) / tm) * ((N + tn - 1) / tn);
+        const int across = (M + tm - 1) / tm, down = (N + tn - 1) / tn;
+        double tiles = (double)across * down;
         if (tiles >= TILES_WANTED || 2.0 * m * n * K < 2 * TILE_FLOPS_MIN) break;
         if (n >= m && tn > TILE_MIN && N > TILE_MIN)
             tn = TG_MAX(TILE_MIN, TG_MIN(tn, (N + 15) & ~15) / 2 & ~15);

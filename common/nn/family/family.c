@@ -4,6 +4,7 @@
 #include "common/base/buf.h"
 #include "common/base/str.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const tg_family *const families[] = {&tg_family_gpt2,
@@ -75,8 +76,7 @@ int tg_family_match(const tg_family *f, const tg_arch *arch, const tg_params *pa
         if (is_like(bare, f->ignored[i])) return TG_MATCH_IGNORED;
     if (bare != name) return TG_MATCH_UNKNOWN;
     char full[TG_PARAM_NAME_MAX];
-    if (strlen(f->prefix) + strlen(name) >= sizeof full) return TG_MATCH_UNKNOWN;
-    strcpy(full, f->prefix);
-    strcat(full, name);
+    int len = snprintf(full, sizeof full, "%s%s", f->prefix, name);
+    if (len < 0 || (size_t)len >= sizeof full) return TG_MATCH_UNKNOWN;
     return index_of(params, full);
 }
