@@ -47,7 +47,7 @@ enum {
     TG_DECODE_CLEAN_UP = 2 /* clean_up_tokenization_spaces: " ," -> "," … */
 };
 
-/* folder: a Hugging Face folder, or the path of a tokenizer.json. */
+/* folder: a Hugging Face folder, or the path of a tokenizer.json or a SentencePiece .model. */
 tg_status tg_tokenizer_open(tg_tokenizer **out, const char *folder, tg_error *err) TG_MUST_CHECK;
 /* The same from memory: the text of a tokenizer.json and, unless NULL, of a tokenizer_config.json (NUL-terminated). */
 tg_status tg_tokenizer_parse(tg_tokenizer **out, const char *json, size_t len, const char *config,

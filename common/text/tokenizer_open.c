@@ -4,6 +4,7 @@
 #include "common/base/alloc.h"
 #include "common/base/file.h"
 #include "common/text/bpe.h"
+#include "common/text/spm.h"
 #include "common/text/wordpiece.h"
 
 #include <string.h>
@@ -53,9 +54,16 @@ static tg_status read_root(tg_tokenizer *t, const json_t *root, const char *path
     return st;
 }
 
+static bool is_spm(const char *path) {
+    size_t len = strlen(path);
+    return len > 6 && !strcmp(path + len - 6, ".model");
+}
+
+/* A tokenizer.json, or a SentencePiece model. */
 static tg_status read_json(tg_tokenizer *t, const char *path, tg_error *err) {
     json_t *root = NULL;
-    tg_status st = tg_part_load(path, false, &root, err);
+    tg_status st =
+        is_spm(path) ? tg_spm_load(path, &root, err) : tg_part_load(path, false, &root, err);
     if (st == TG_OK) st = read_root(t, root, path, err);
     json_decref(root);
     return st;
@@ -272,21 +280,29 @@ static tg_status try_pair(tg_tokenizer *t, const char *folder, const char *vocab
     return st;
 }
 
+static tg_status try_whole(tg_tokenizer *t, const char *folder, const char *name, bool *found,
+                           tg_error *err) {
+    char *path = tg_path_join(folder, name);
+    if (!path) return tg_fail_nomem(err, strlen(folder));
+    *found = tg_path_exists(path);
+    tg_status st = *found ? read_json(t, path, err) : TG_OK;
+    tg_free(path);
+    return st;
+}
+
 static tg_status read_folder(tg_tokenizer *t, const char *folder, tg_error *err) {
-    char *json = tg_path_join(folder, "tokenizer.json");
-    if (!json) return tg_fail_nomem(err, strlen(folder));
-    bool found = tg_path_exists(json);
-    tg_status st = found ? read_json(t, json, err) : TG_OK;
-    tg_free(json);
+    bool found = false;
+    tg_status st = try_whole(t, folder, "tokenizer.json", &found, err);
     if (!found) st = try_pair(t, folder, "vocab.json", "merges.txt", &found, err);
     if (!found && st == TG_OK) st = try_pair(t, folder, "encoder.json", "vocab.bpe", &found, err);
     if (!found && st == TG_OK) st = read_vocab_txt(t, folder, &found, err);
+    if (!found && st == TG_OK) st = try_whole(t, folder, "spiece.model", &found, err);
     if (st != TG_OK || found) return st;
     if (!tg_path_is_dir(folder))
         return tg_fail(err, TG_NOINPUT, "tokenizer: '%s' is not there", folder);
     return tg_fail(err, TG_NOINPUT,
                    "tokenizer: '%s' holds none of tokenizer.json, vocab.json + merges.txt, "
-                   "encoder.json + vocab.bpe, vocab.txt",
+                   "encoder.json + vocab.bpe, vocab.txt, spiece.model",
                    folder);
 }
 

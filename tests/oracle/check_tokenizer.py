@@ -7,16 +7,17 @@ import glob
 import json
 import os
 import random
+import struct
 import subprocess
 import sys
 import tempfile
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import AutoTokenizer, BertTokenizer
+from transformers import AutoTokenizer, BertTokenizer, T5Tokenizer
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from strings import strings
-from tokenizer_kinds import kinds
+from tokenizer_kinds import RULES, kinds, small_charsmap, trained
 
 BUILD = os.environ.get("BUILD", "build")
 TEXTGEN = BUILD + "/textgen"
@@ -157,6 +158,24 @@ def broken_utf8(folder, t):
         note([int(x) for x in out.split()] == t.encode(raw.decode("utf-8", "replace")).ids, f"broken UTF-8 {raw}")
 
 
+def sentencepiece(corpus, folder):
+    """A SentencePiece model written here against what T5's class makes of the same pieces."""
+    def part(number, data):
+        size, out = len(data), bytes([number << 3 | 2])
+        while size > 127:
+            out, size = out + bytes([size & 127 | 128]), size >> 7
+        return out + bytes([size]) + data
+
+    vocab = [(x, struct.unpack("<f", struct.pack("<f", s))[0]) for x, s in trained("Unigram", tuple(corpus))["vocab"]]
+    charsmap = small_charsmap(RULES)
+    with open(folder + "/spiece.model", "wb") as f:
+        f.write(b"".join(part(1, part(1, x.encode()) + b"\x15" + struct.pack("<f", s)) for x, s in vocab))
+        f.write(part(2, b"\x18\x01\xc0\x02\x02") + part(3, part(1, b"nmt") + part(2, charsmap)))
+    t = T5Tokenizer(vocab=vocab + [(f"<extra_id_{i}>", 0.0) for i in range(99, -1, -1)], _spm_precompiled_charsmap=charsmap).backend_tokenizer
+    t = Tokenizer.from_str(t.to_str())
+    compare("sentencepiece model", folder, t, strings(SEED + 3, N, ["<extra_id_7>", "</s>", "<pad>"]))
+
+
 def trainer(corpus, folder):
     """Our trainer gives Hugging Face's vocabulary and merges, and what it saves loads there."""
     path = folder + ".txt"
@@ -248,6 +267,9 @@ def main():
             saved(name, folder, t, tmp + "/saved")
             if k == 0:
                 broken_utf8(folder, t)
+        if ONLY in ("", "kinds"):
+            os.mkdir(tmp + "/spm")
+            sentencepiece([c for c in corpus if len(c) < 200], tmp + "/spm")
         if not ONLY:
             trainer(corpus, tmp + "/trained")
     in_transformers(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "tokenizer", "gpt2-a"))

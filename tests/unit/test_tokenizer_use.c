@@ -2,6 +2,7 @@
 #include "common/base/alloc.h"
 #include "common/base/file.h"
 #include "common/base/rng.h"
+#include "common/text/spm.h"
 #include "common/text/tokenizer.h"
 #include "tests/support/tg_test.h"
 
@@ -189,6 +190,66 @@ TEST(vocab_txt_is_berts_tokenizer) {
     tg_ids_fini(&ids);
     tg_tokenizer_destroy(&t);
     tg_tokenizer_destroy(&again);
+}
+
+static void put_piece(tg_buf *out, const char *text, float score) {
+    size_t len = strlen(text);
+    tg_buf_printf(out, "\x0A%c\x0A%c%s\x15", (char)(len + 7), (char)len, text);
+    tg_buf_append(out, &score, sizeof score);
+}
+
+/* The bytes of a SentencePiece model with T5's first pieces and unk_id 2. */
+static tg_buf small_spm(void) {
+    tg_buf b = {0};
+    put_piece(&b, "<pad>", 0);
+    put_piece(&b, "</s>", 0);
+    put_piece(&b, "<unk>", 0);
+    put_piece(&b, "\xE2\x96\x81", -2);
+    put_piece(&b,
+              "\xE2\x96\x81"
+              "a",
+              -3);
+    put_piece(&b, "b", -4);
+    tg_buf_append(&b, "\x12\x03\xC0\x02\x02", 5);
+    return b;
+}
+
+TEST(sentencepiece_model_is_read) {
+    char dir[256], path[300];
+    snprintf(dir, sizeof dir, "%s/spm", tg_test_tmpdir());
+    snprintf(path, sizeof path, "%s/spiece.model", dir);
+    tg_error err = {0};
+    tg_buf b = small_spm();
+    REQUIRE_OK(tg_dir_create(dir, &err));
+    REQUIRE_OK(tg_file_write_atomic(path, b.data, b.len, &err));
+    tg_tokenizer *t = NULL;
+    REQUIRE_OK(tg_tokenizer_open(&t, dir, &err));
+    static const char input[] = " ab  b<extra_id_99>zz";
+    static const int32_t want[] = {4, 5, 3, 5, 6, 3, 2, 1};
+    tg_ids ids = {0};
+    CHECK_OK(tg_tokenizer_encode(t, input, sizeof input - 1, TG_ENCODE_SPECIAL, &ids, &err));
+    CHECK(ids.n == 8 && !memcmp(ids.data, want, sizeof want));
+    CHECK(tg_tokenizer_size(t) == 106 && tg_tokenizer_eos(t) == 1 && tg_tokenizer_pad(t) == 0);
+    tg_ids_fini(&ids);
+    tg_tokenizer_destroy(&t);
+    tg_buf_fini(&b);
+}
+
+/* Every prefix, and every byte turned over: an error or a tokenizer, nothing else. */
+TEST(broken_sentencepiece_models_are_refused) {
+    tg_buf b = small_spm();
+    tg_error err = {0};
+    json_t *root = NULL;
+    for (size_t len = 0; len < b.len; len++)
+        CHECK(tg_spm_parse("x.model", b.data, len, &root, &err) != TG_OK && !root);
+    for (size_t i = 0; i < b.len; i++) {
+        b.data[i] = (char)~b.data[i];
+        tg_status st = tg_spm_parse("x.model", b.data, b.len, &root, &err);
+        CHECK((st == TG_OK) == (root != NULL));
+        json_decref(root);
+        b.data[i] = (char)~b.data[i];
+    }
+    tg_buf_fini(&b);
 }
 
 /* A quadratic step would take hours here. */
