@@ -16,6 +16,12 @@ static const tg_entry *const built[] = {
     &tg_metric_diversity.entry,
     &tg_metric_concept_cover.entry,
     &tg_metric_rouge.entry,
+    &tg_metric_bleu.entry,
+    &tg_metric_google_bleu.entry,
+    &tg_metric_sacre_bleu.entry,
+    &tg_metric_chrf.entry,
+    &tg_metric_ter.entry,
+    &tg_metric_rouge_l_max.entry,
     NULL,
 };
 

@@ -5,7 +5,9 @@
 
 #include "env-server/metric/metric.h"
 
-extern const tg_metric_ops tg_metric_increasing_numbers, tg_metric_dates, tg_metric_rouge;
+extern const tg_metric_ops tg_metric_increasing_numbers, tg_metric_dates, tg_metric_rouge,
+    tg_metric_bleu, tg_metric_google_bleu, tg_metric_sacre_bleu, tg_metric_chrf, tg_metric_ter,
+    tg_metric_rouge_l_max;
 
 extern const tg_metric_ops tg_metric_parent_totto, tg_metric_bleu_totto, tg_metric_meteor,
     tg_metric_cider, tg_metric_diversity, tg_metric_concept_cover;

@@ -16,6 +16,13 @@ static const tg_entry *const built[] = {
     &tg_reward_repeat_penalty.entry,
     &tg_reward_repeat_penalty_batched.entry,
     &tg_reward_concept_cover.entry,
+    &tg_reward_rouge.entry,
+    &tg_reward_rouge_combined.entry,
+    &tg_reward_bleu.entry,
+    &tg_reward_sacre_bleu.entry,
+    &tg_reward_ter.entry,
+    &tg_reward_chrf.entry,
+    &tg_reward_rouge_l_max.entry,
     NULL,
 };
 

@@ -10,6 +10,9 @@ extern const tg_reward_ops tg_reward_increasing_numbers, tg_reward_sentences_wit
 extern const tg_reward_ops tg_reward_parent, tg_reward_meteor, tg_reward_repeat_penalty,
     tg_reward_repeat_penalty_batched, tg_reward_concept_cover;
 
+extern const tg_reward_ops tg_reward_rouge, tg_reward_rouge_combined, tg_reward_bleu,
+    tg_reward_sacre_bleu, tg_reward_ter, tg_reward_chrf, tg_reward_rouge_l_max;
+
 extern const tg_entry tg_reward_planned[]; /* ends with a row without a name */
 
 #endif

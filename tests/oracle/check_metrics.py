@@ -3,9 +3,7 @@
 
 `textgen-env score` must give the reference's numbers: 1e-9, most of them to the bit. N is the number of pairs per setting, SEED
 makes a run again."""
-import collections
 import json
-import math
 import os
 import random
 import subprocess
@@ -13,6 +11,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import metric_reference as reference  # noqa: E402
 from metric_texts import pairs  # noqa: E402
 
 BUILD = os.environ.get("BUILD", "build")
@@ -35,44 +34,51 @@ def ours(metric, items, options):
     return json.loads(done.stdout)["metrics"]
 
 
-def near(a, b, tolerance):
-    return a is not None and b is not None and abs(a - b) <= tolerance * max(1.0, abs(b))
+def near(a, b):
+    if a is None or b is None:
+        return a is None and b is None
+    return abs(a - b) <= 1e-9 * max(1.0, abs(b))
 
 
-def compare(title, items, value, want, corpus=None, tolerance=1e-9):
-    """value: our {"corpus", "samples"}; want: the reference's number of each item."""
-    global passed, failed, compared
-    bad = [i for i, (a, b) in enumerate(zip(value["samples"], want)) if not near(a, b, tolerance)]
-    ok = not bad and len(value["samples"]) == len(want)
-    if corpus is not None and not near(value["corpus"], corpus, tolerance):
-        ok = False
-        print(f"  {title}: corpus {value['corpus']} != {corpus} (seed {SEED})")
-    for i in bad[:3]:
-        print(f"  {title}: {value['samples'][i]} != {want[i]} for {json.dumps(items[i])} (seed {SEED})")
-    exact = sum(a == b for a, b in zip(value["samples"], want))
-    print(f"{'ok  ' if ok else 'FAIL'} {title}: {len(want)} pairs, {len(bad)} differ, {exact} to the bit")
-    compared += len(want)
+def verdict(title, ok, text):
+    global passed, failed
+    print(f"{'ok  ' if ok else 'FAIL'} {title}: {text}", flush=True)
     passed, failed = passed + ok, failed + (not ok)
 
 
-def check_rouge(rng):
-    from rouge_score import rouge_scorer
-    types = ["rouge1", "rouge2", "rougeL", "rougeLsum"]
-    scorer = rouge_scorer.RougeScorer(types, use_stemmer=True)
-    for title, refs, options in (("single", 1, {}), ("multi", 0, {"use_single_ref": False})):
-        items = list(pairs(rng, N, refs, longest=90))
-        got = ours("rouge", items, options)
-        want = [scorer.score_multi(i["references"], i["prediction"]) for i in items]
-        for t in types:
-            f = [w[t].fmeasure for w in want]
-            compare(f"{t} {title}", items, got[f"lexical/rouge_{t}"], f)
-            compare(f"{t} {title} mean", items[:1], {"samples": [got[f"lexical/rouge_{t}_mean"]["corpus"]]}, [sum(f) / len(f)])
-    check_bootstrap(rng, scorer)
+def compare(title, items, value, samples, corpus):
+    """value: ours, {"corpus", "samples"}; samples and corpus: the reference's, None where there is nothing to compare."""
+    global compared
+    if corpus is not None:
+        verdict(title + ", corpus", near(value["corpus"], corpus), f"{value['corpus']} and {corpus}")
+    if samples is None:
+        return
+    bad = [i for i, (a, b) in enumerate(zip(value["samples"], samples)) if not near(a, b)]
+    for i in bad[:3]:
+        print(f"  {title}: {value['samples'][i]} != {samples[i]} for {json.dumps(items[i])}")
+    exact = sum(a == b for a, b in zip(value["samples"], samples))
+    verdict(title, not bad and len(value["samples"]) == len(samples), f"{len(samples)} pairs, {len(bad)} differ, {exact} to the bit")
+    compared += len(samples)
 
 
-def check_bootstrap(rng, scorer):
+def check_table():
+    for metric, args, score in reference.settings():
+        if ONLY and metric not in ONLY:
+            continue
+        rng = random.Random(f"{SEED} {metric} {args}")
+        title = metric + "".join(f" {k}={v}" for k, v in args.items())
+        for refs in (1, 0):
+            items = list(pairs(rng, N // 2, refs, longest=90))
+            got = ours(metric, items, args)
+            for key, samples, corpus in score(items):
+                compare(f"{title}: {key}, {'one' if refs else 'several'}", items, got[key], samples, corpus)
+
+
+def check_bootstrap():
     import numpy as np
-    from rouge_score import scoring
+    from rouge_score import rouge_scorer, scoring
+    rng = random.Random(f"{SEED} bootstrap")
+    scorer = rouge_scorer.RougeScorer(["rouge1", "rouge2", "rougeL", "rougeLsum"], use_stemmer=True)
     for n in (1, 2, 37, 256):
         items = list(pairs(rng, n, 1))
         seed = rng.randrange(2**32)
@@ -82,17 +88,14 @@ def check_bootstrap(rng, scorer):
             aggregator.add_scores(scorer.score(i["references"][0], i["prediction"]))
         np.random.seed(seed)
         for t, s in aggregator.aggregate().items():
-            compare(f"{t} bootstrap of {n}", items[:1], {"samples": [got[f"lexical/rouge_{t}"]["corpus"]]}, [s.mid.fmeasure])
-
-
-CHECKS = {"rouge": check_rouge}
+            compare(f"{t} bootstrap of {n}", items, got[f"lexical/rouge_{t}"], None, float(s.mid.fmeasure))
 
 
 def main():
-    for name, check in CHECKS.items():
-        if not ONLY or name in ONLY:
-            check(random.Random(f"{SEED} {name}"))
-    print(f"{compared} comparisons, seed {SEED}")
+    check_table()
+    if not ONLY or "bootstrap" in ONLY:
+        check_bootstrap()
+    print(f"{compared} values compared, seed {SEED}")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -1,0 +1,146 @@
+/* The metrics bleu and google_bleu, on words between spaces. After open a state is read-only. */
+#include "common/base/alloc.h"
+#include "env-server/metric/bleu.h"
+#include "env-server/metric/items.h"
+#include "env-server/metric/rows.h"
+
+#include <math.h>
+#include <string.h>
+
+struct state {
+    bool compat;
+};
+static const tg_opt no_options[] = {TG_OPT_END};
+
+static tg_status open_metric(void *state, const void *opts, const tg_open_context *ctx,
+                             tg_error *err) {
+    (void)opts;
+    (void)err;
+    ((struct state *)state)->compat = ctx->compat;
+    return TG_OK;
+}
+
+tg_status tg_bleu_words(tg_bleu_counter *c, const char *text, size_t len, const tg_sample *s,
+                        tg_error *err) {
+    tg_bleu_start(c);
+    tg_words_split(&c->words, text, len, &c->hyp);
+    tg_bleu_hypothesis(c);
+    for (size_t i = 0; s && i < s->n_references; i++) {
+        tg_words_split(&c->words, s->references[i], strlen(s->references[i]), &c->ref);
+        tg_bleu_reference(c);
+    }
+    return tg_bleu_finish(c) ? TG_OK : tg_fail_nomem(err, len);
+}
+
+static tg_status emit_bleu(const struct state *state, const tg_bleu_stats *sum,
+                           const double *samples, size_t n, tg_metric_out *out, tg_error *err) {
+    static const char key[] = "lexical/bleu";
+    double corpus;
+    if (tg_bleu_nmt(sum, &corpus))
+        return tg_metric_emit(out, key, corpus, state->compat ? NULL : samples, n, err);
+    /* RL4LMs's value is then the text "n/a". */
+    if (state->compat) return tg_metric_emit_error(out, key, "n/a", err);
+    return tg_metric_emit_error(out, key,
+                                sum->hyp_len ? "BLEU is not defined: the references have no words"
+                                             : "BLEU is not defined: the texts have no words",
+                                err);
+}
+
+static tg_status compute_bleu(const void *state, const tg_metric_input *in, tg_metric_out *out,
+                              tg_error *err) {
+    const struct state *o = state;
+    if (!o->compat) {
+        tg_status missing = tg_items_need_references(in, err);
+        if (missing != TG_OK) return missing;
+    }
+    double *samples = tg_alloc_array(in->n, sizeof *samples);
+    if (!samples) return tg_fail_nomem(err, in->n * sizeof *samples);
+    tg_bleu_counter c = {0};
+    tg_bleu_stats sum = {0};
+    tg_status st = TG_OK;
+    bool none = false;
+    for (size_t i = 0; i < in->n && st == TG_OK; i++) {
+        st = tg_bleu_words(&c, in->items[i].text, in->items[i].text_len, in->items[i].sample, err);
+        tg_bleu_add(&sum, &c.stats);
+        if (!tg_bleu_nmt(&c.stats, &samples[i])) samples[i] = (double)NAN;
+        none |= !tg_item_references(&in->items[i]);
+    }
+    if (none) sum.shortest = 0; /* undefined as a whole */
+    if (st == TG_OK) st = emit_bleu(o, &sum, samples, in->n, out, err);
+    tg_bleu_fini(&c);
+    tg_free(samples);
+    return st;
+}
+
+/* ---- google_bleu ---------------------------------------------------------------------------- */
+
+/* All n-grams of orders 1 to 4 that a text of n words has. */
+static uint64_t all_grams(size_t n) {
+    uint64_t sum = 0;
+    for (unsigned k = 1; k <= TG_BLEU_ORDER; k++) sum += tg_ngrams_of(n, k);
+    return sum;
+}
+
+/* The reference with the best match / all, the first of equals; all 0 when there is none. */
+static tg_status best_reference(tg_bleu_counter *c, const tg_metric_item *item, uint64_t *match,
+                                uint64_t *all, tg_error *err) {
+    const tg_sample *s = item->sample;
+    *match = *all = 0;
+    tg_bleu_start(c);
+    tg_words_split(&c->words, item->text, item->text_len, &c->hyp);
+    tg_bleu_hypothesis(c);
+    for (size_t i = 0; i < s->n_references; i++) {
+        uint64_t by_order[TG_BLEU_ORDER], hits = 0, hyp = all_grams(c->hyp.n), ref;
+        tg_words_split(&c->words, s->references[i], strlen(s->references[i]), &c->ref);
+        ref = all_grams(c->ref.n);
+        tg_bleu_reference(c);
+        tg_ngrams_match(&c->grams, TG_BLEU_ORDER, by_order);
+        tg_ngrams_forget(&c->grams);
+        for (int n = 0; n < TG_BLEU_ORDER; n++) hits += by_order[n];
+        uint64_t larger = hyp > ref ? hyp : ref;
+        if (larger && (!*all || (double)hits / (double)larger > (double)*match / (double)*all))
+            *match = hits, *all = larger;
+    }
+    return tg_bleu_finish(c) ? TG_OK : tg_fail_nomem(err, item->text_len);
+}
+
+static tg_status compute_gleu(const void *state, const tg_metric_input *in, tg_metric_out *out,
+                              tg_error *err) {
+    (void)state;
+    tg_status st = tg_items_need_references(in, err);
+    if (st != TG_OK) return st;
+    double *samples = tg_alloc_array(in->n, sizeof *samples);
+    if (!samples) return tg_fail_nomem(err, in->n * sizeof *samples);
+    tg_bleu_counter c = {0};
+    uint64_t match = 0, all = 0, m, a;
+    for (size_t i = 0; i < in->n && st == TG_OK; i++) {
+        st = best_reference(&c, &in->items[i], &m, &a, err);
+        match += m, all += a;
+        samples[i] = a ? (double)m / (double)a : 0;
+    }
+    if (st == TG_OK)
+        st = tg_metric_emit(out, "lexical/google_bleu", all ? (double)match / (double)all : 0,
+                            samples, in->n, err);
+    tg_bleu_fini(&c);
+    tg_free(samples);
+    return st;
+}
+
+const tg_metric_ops tg_metric_bleu = {
+    .entry = {.name = "bleu",
+              .summary = "Corpus BLEU-4 on words between spaces.",
+              .options = no_options,
+              .built = true},
+    .state_size = sizeof(struct state),
+    .open = open_metric,
+    .compute = compute_bleu,
+};
+
+const tg_metric_ops tg_metric_google_bleu = {
+    .entry = {.name = "google_bleu",
+              .summary =
+                  "GLEU: the smaller of n-gram precision and recall, on words between spaces.",
+              .options = no_options,
+              .built = true},
+    .compute = compute_gleu,
+};
