@@ -36,7 +36,7 @@ static uint64_t distance(uint64_t a, uint64_t b) {
 void tg_bleu_reference(tg_bleu_counter *c) {
     tg_bleu_stats *s = &c->stats;
     uint64_t len = c->ref.n;
-    tg_ngrams_add(&c->grams, c->ref.v, c->ref.n, TG_BLEU_ORDER, TG_NGRAM_REF);
+    tg_ngrams_meet(&c->grams, c->ref.v, c->ref.n, TG_BLEU_ORDER);
     tg_ngrams_fold(&c->grams);
     tg_wids_reset(&c->ref);
     if (!c->n_refs || len < s->shortest) s->shortest = len;

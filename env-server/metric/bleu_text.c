@@ -1,7 +1,8 @@
-/* Tokenisers as chains of rewriting passes from one buffer to the other, as the regular expressions of
- * the original do it, so that overlapping rules agree. Bytes of characters above ASCII count as
- * characters that are no digits and no punctuation, which those rules cannot tell from the whole.
- * One thread at a time. */
+/* Tokenisers as chains of rewriting passes from one buffer to the other, as the
+ * regular expressions of the original do it, so that overlapping rules agree.
+ * Bytes of characters above ASCII count as characters that are no digits and no
+ * punctuation, which those rules cannot tell from the whole. One thread at a
+ * time. */
 #include "env-server/metric/bleu_text.h"
 
 #include "common/text/unicode.h"
@@ -69,22 +70,24 @@ void tg_bleu_text_replace(tg_bleu_text *t, const char *from, const char *to) {
     end(t, w + (stop - at));
 }
 
-/* {-~ [-` space-& (-+ :-@ / */
-static bool is_symbol(unsigned char c) {
-    return (c >= '{' && c <= '~') || (c >= '[' && c <= '`') || (c >= ' ' && c <= '&') ||
-           (c >= '(' && c <= '+') || (c >= ':' && c <= '@') || c == '/';
-}
+/* Of ASCII: is it in {-~ [-` !-& (-+ :-@ / ? */
+static const char symbol[129] = "................................"
+                                ".xxxxxx.xxxx...x..........xxxxxx"
+                                "x..........................xxxxx"
+                                "x..........................xxxx.";
 
 void tg_bleu_text_symbols(tg_bleu_text *t) {
     const unsigned char *in = (const unsigned char *)t->now.data;
     size_t n = t->now.len;
     char *w = begin(t, 3 * n);
     if (!w) return;
+    /* The original also puts spaces around a space, which changes nothing. */
     for (size_t i = 0; i < n; i++) {
-        if (in[i] > ' ' && is_symbol(in[i])) {
-            *w++ = ' ', *w++ = (char)in[i], *w++ = ' ';
+        unsigned char c = in[i];
+        if (c < 0x80 && symbol[c] == 'x') {
+            *w++ = ' ', *w++ = (char)c, *w++ = ' ';
         } else
-            *w++ = (char)in[i]; /* more spaces around a space change nothing */
+            *w++ = (char)c;
     }
     end(t, w);
 }
@@ -96,52 +99,61 @@ static bool is_point(char c) {
     return c == '.' || c == ',';
 }
 
-/* ([^0-9])([.,]) -> \1 space \2 space */
+static const char *next_point(const char *at, const char *stop) {
+    while (at < stop && !is_point(*at)) at++;
+    return at;
+}
+
+static char *copy(char *to, const char *from, const char *stop) {
+    size_t n = (size_t)(stop - from);
+    memcpy(to, from, n);
+    return to + n;
+}
+
+/* ([^0-9])([.,]) -> \1 space \2 space. What was matched is not matched again.
+ */
 static void point_after_other(tg_bleu_text *t) {
-    const char *in = t->now.data;
-    size_t n = t->now.len, i = 0;
-    char *w = begin(t, 2 * n);
+    const char *from = t->now.data, *stop = from + t->now.len;
+    char *w = begin(t, 2 * t->now.len);
     if (!w) return;
-    while (i < n) {
-        if (i + 1 < n && is_point(in[i + 1]) && !is_digit(in[i])) {
-            *w++ = in[i], *w++ = ' ', *w++ = in[i + 1], *w++ = ' ';
-            i += 2;
-        } else
-            *w++ = in[i++];
+    for (const char *p = next_point(from, stop); p < stop; p = next_point(p + 1, stop)) {
+        if (p == from || is_digit(p[-1])) continue;
+        w = copy(w, from, p);
+        *w++ = ' ', *w++ = *p, *w++ = ' ';
+        from = p + 1;
     }
-    end(t, w);
+    end(t, copy(w, from, stop));
 }
 
 /* ([.,])([^0-9]) -> space \1 space \2 */
 static void point_before_other(tg_bleu_text *t) {
-    const char *in = t->now.data;
-    size_t n = t->now.len, i = 0;
-    char *w = begin(t, 2 * n);
+    const char *from = t->now.data, *stop = from + t->now.len;
+    char *w = begin(t, 2 * t->now.len);
     if (!w) return;
-    while (i < n) {
-        if (is_point(in[i]) && i + 1 < n && !is_digit(in[i + 1])) {
-            *w++ = ' ', *w++ = in[i], *w++ = ' ', *w++ = in[i + 1];
-            i += 2;
-        } else
-            *w++ = in[i++];
+    for (const char *p = next_point(from, stop); p < stop; p = next_point(p, stop)) {
+        if (p + 1 == stop || is_digit(p[1])) {
+            p++;
+            continue;
+        }
+        w = copy(w, from, p);
+        *w++ = ' ', *w++ = *p, *w++ = ' ', *w++ = p[1];
+        from = p += 2;
     }
-    end(t, w);
+    end(t, copy(w, from, stop));
 }
 
 /* ([0-9])(-) -> \1 space \2 space */
 static void dash_after_digit(tg_bleu_text *t) {
-    const char *in = t->now.data;
-    size_t n = t->now.len;
-    char *w = begin(t, 2 * n);
+    const char *from = t->now.data, *stop = from + t->now.len, *p = from;
+    char *w = begin(t, 2 * t->now.len);
     if (!w) return;
-    for (size_t i = 0; i < n; i++) {
-        *w++ = in[i];
-        if (is_digit(in[i]) && i + 1 < n && in[i + 1] == '-') {
-            *w++ = ' ', *w++ = '-', *w++ = ' ';
-            i++;
-        }
+    for (; (p = memchr(p, '-', (size_t)(stop - p))); p++) {
+        if (p == from || !is_digit(p[-1])) continue;
+        w = copy(w, from, p);
+        *w++ = ' ', *w++ = '-', *w++ = ' ';
+        from = p + 1;
     }
-    end(t, w);
+    end(t, copy(w, from, stop));
 }
 
 void tg_bleu_text_points(tg_bleu_text *t) {
@@ -174,7 +186,9 @@ void tg_bleu_text_isolate(tg_bleu_text *t, bool (*is)(uint32_t c)) {
     end(t, w);
 }
 
-/* ---- intl ----------------------------------------------------------------------------------- */
+/* ---- intl
+ * -----------------------------------------------------------------------------------
+ */
 
 /* What Unicode 15.1 to 17.0 added to utf8proc's 15.0. */
 static const uint32_t new_punctuation[] = {
@@ -196,13 +210,14 @@ static const uint32_t new_numbers[] = {0x10D40, 0x10D49, 0x116D0, 0x116E3, 0x11B
                                        0x16FF4, 0x16FF6, 0x1CCF0, 0x1CCF9, 0x1E5F1, 0x1E5FA};
 #define IN(table, c) tg_unicode_in_ranges(table, sizeof table / sizeof *table / 2, c)
 
-/* First letter of the category: 'P', 'S', 'N', or 0 for all others. */
+static const char ascii_category[129] = "................................"
+                                        ".PPPSPPPPPPSPPPPNNNNNNNNNNPPSSSP"
+                                        "P..........................PPPSP"
+                                        "S..........................PSPS.";
+
+/* First letter of the category: 'P', 'S', 'N', or '.' for all others. */
 static char category(uint32_t c) {
-    if (c < 0x80) {
-        if (c >= '0' && c <= '9') return 'N';
-        if (c <= ' ' || c == 0x7F || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z')) return 0;
-        return strchr("$+<=>^`|~", (int)c) ? 'S' : 'P';
-    }
+    if (c < 0x80) return ascii_category[c];
     switch (utf8proc_category((utf8proc_int32_t)c)) {
     case UTF8PROC_CATEGORY_PC:
     case UTF8PROC_CATEGORY_PD:
@@ -222,26 +237,34 @@ static char category(uint32_t c) {
         return IN(new_punctuation, c) ? 'P'
                : IN(new_symbols, c)   ? 'S'
                : IN(new_numbers, c)   ? 'N'
-                                      : 0;
-    default: return 0;
+                                      : '.';
+    default: return '.';
     }
+}
+
+/* Of the character at text[0]; ASCII is decided here. */
+static inline char category_at(const char *text, size_t len, size_t *bytes) {
+    unsigned char c = (unsigned char)text[0];
+    *bytes = 1;
+    return c < 0x80 ? ascii_category[c] : category(tg_py_char(text, len, bytes));
 }
 
 static bool is_unicode_symbol(uint32_t c) {
     return category(c) == 'S';
 }
 
-/* A character that is no number and punctuation behind it: a space before and behind the latter. With
- * `before`, punctuation and a character behind it that is no number: around the former. */
+/* A character that is no number and punctuation behind it: a space before and
+ * behind the latter. With `before`, punctuation and a character behind it that
+ * is no number: around the former. */
 static void punctuation(tg_bleu_text *t, bool before) {
     const char *in = t->now.data;
     size_t n = t->now.len, i = 0, a, b;
     char *w = begin(t, 3 * n);
     if (!w) return;
     while (i < n) {
-        char first = category(tg_py_char(in + i, n - i, &a)), second = 0;
+        char first = category_at(in + i, n - i, &a), second = '.';
         bool two = i + a < n;
-        if (two) second = category(tg_py_char(in + i + a, n - i - a, &b));
+        if (two) second = category_at(in + i + a, n - i - a, &b);
         bool hit = two && (before ? first == 'P' && second != 'N' : first != 'N' && second == 'P');
         if (hit && before) *w++ = ' ';
         memcpy(w, in + i, a);
@@ -255,10 +278,12 @@ static void punctuation(tg_bleu_text *t, bool before) {
     end(t, w);
 }
 
-/* ---- zh ------------------------------------------------------------------------------------- */
+/* ---- zh
+ * -------------------------------------------------------------------------------------
+ */
 
-/* sacrebleu's ranges. Two of them are given there as five-digit escapes of four-digit syntax and thus mean
- * U+2001..U+2A6D and U+2F81..U+2FA1. */
+/* sacrebleu's ranges. Two of them are given there as five-digit escapes of
+ * four-digit syntax and thus mean U+2001..U+2A6D and U+2F81..U+2FA1. */
 static bool is_chinese(uint32_t c) {
     static const uint32_t ranges[] = {
         0x2001, 0x2A6D, 0x2E80, 0x2EFF, 0x2F00, 0x2FDF, 0x2FF0, 0x303F, 0x3100, 0x312F, 0x31A0,

@@ -1,7 +1,8 @@
 /* Bootstrap resampling with a fixed stream. Pure but for the state passed in.
  *
- * numpy's stream is MT19937 (Matsumoto and Nishimura 1998) seeded by init_genrand; an index below n
- * is a 32-bit draw under the smallest mask that holds n - 1, drawn again while it is too large. */
+ * numpy's stream is MT19937 (Matsumoto and Nishimura 1998) seeded by
+ * init_genrand; an index below n is a 32-bit draw under the smallest mask that
+ * holds n - 1, drawn again while it is too large. */
 #include "env-server/metric/bootstrap.h"
 
 #include "common/base/alloc.h"
@@ -13,7 +14,6 @@ enum { ROUNDS = 1000, MT_N = 624, MT_M = 397 };
 
 void tg_bootstrap_init(tg_bootstrap *b, int64_t seed) {
     b->numpy = seed != INT64_MIN;
-    b->series = 0;
     b->mt[0] = (uint32_t)seed;
     for (uint32_t i = 1; i < MT_N; i++)
         b->mt[i] = 1812433253u * (b->mt[i - 1] ^ (b->mt[i - 1] >> 30)) + i;
@@ -49,19 +49,41 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-tg_status tg_bootstrap_mid(tg_bootstrap *b, const double *x, size_t n, double *mid, tg_error *err) {
-    tg_rng rng = tg_rng_at(0, TG_RNG_BOOTSTRAP, b->series++, 0);
-    double *means = tg_alloc_array(ROUNDS, sizeof *means);
-    if (!means) return tg_fail_nomem(err, ROUNDS * sizeof *means);
-    for (size_t k = 0; k < ROUNDS; k++) {
-        double sum = 0;
-        for (size_t i = 0; i < n; i++)
-            sum += x[b->numpy ? numpy_below(b, n) : (size_t)tg_rng_below(&rng, n)];
-        means[k] = sum / (double)n;
-    }
+static double median(double *means) {
     qsort(means, ROUNDS, sizeof *means, by_value);
     double low = means[ROUNDS / 2 - 1], high = means[ROUNDS / 2];
-    *mid = high - (high - low) * 0.5;
+    return high - (high - low) * 0.5;
+}
+
+/* means: ROUNDS of each series. */
+static void resample_together(const double *x, size_t n, size_t n_series, double *means) {
+    tg_rng rng = tg_rng_at(0, TG_RNG_BOOTSTRAP, 0, 0);
+    for (size_t k = 0; k < ROUNDS; k++) {
+        for (size_t i = 0; i < n; i++) {
+            size_t at = (size_t)tg_rng_below(&rng, n);
+            for (size_t s = 0; s < n_series; s++) means[s * ROUNDS + k] += x[s * n + at];
+        }
+        for (size_t s = 0; s < n_series; s++) means[s * ROUNDS + k] /= (double)n;
+    }
+}
+
+static void resample_as_numpy(tg_bootstrap *b, const double *x, size_t n, double *means) {
+    for (size_t k = 0; k < ROUNDS; k++) {
+        double sum = 0;
+        for (size_t i = 0; i < n; i++) sum += x[numpy_below(b, n)];
+        means[k] = sum / (double)n;
+    }
+}
+
+tg_status tg_bootstrap_mids(tg_bootstrap *b, const double *x, size_t n, size_t n_series,
+                            double *mid, tg_error *err) {
+    double *means = tg_alloc_array(ROUNDS * n_series, sizeof *means);
+    if (!means) return tg_fail_nomem(err, ROUNDS * n_series * sizeof *means);
+    if (!b->numpy) resample_together(x, n, n_series, means);
+    for (size_t s = 0; s < n_series; s++) {
+        if (b->numpy) resample_as_numpy(b, x + s * n, n, means + s * ROUNDS);
+        mid[s] = median(means + s * ROUNDS);
+    }
     tg_free(means);
     return TG_OK;
 }

@@ -1,7 +1,9 @@
-/* Counting of character n-grams by sorting: the n-grams of the largest order, as packed numbers, are
- * sorted once per text; then the n-grams of every order stand in runs of equal prefixes, and one walk
- * over both sorted lists counts the matches of all orders. Texts with so many different characters
- * that an n-gram does not fit into 64 bits go through the n-gram trie. One thread at a time. */
+/* Counting of character n-grams by sorting: the n-grams of the largest order,
+ * as packed numbers, are sorted once per text; then the n-grams of every order
+ * stand in runs of equal prefixes, and one walk over both sorted lists counts
+ * the matches of all orders. Texts with so many different characters that an
+ * n-gram does not fit into 64 bits go through the n-gram trie. One thread at a
+ * time. */
 #include "env-server/metric/chrf.h"
 
 #include "common/base/alloc.h"
@@ -30,9 +32,11 @@ void tg_chrf_fini(tg_chrf *c) {
     memset(c, 0, sizeof *c);
 }
 
-/* ---- texts to numbers ------------------------------------------------------------------------- */
+/* ---- texts to numbers
+ * ------------------------------------------------------------------------- */
 
-/* Numbers are given in order of appearance, one count for ASCII and the others. */
+/* Numbers are given in order of appearance, one count for ASCII and the others.
+ */
 static uint32_t letter(tg_chrf *c, const char *at, size_t n, uint32_t code) {
     if (code < 128) {
         if (!c->ascii[code]) c->ascii[code] = (uint16_t)++c->n_letters;
@@ -50,6 +54,13 @@ static void read_chars(tg_chrf *c, const char *text, size_t len, bool whitespace
     if (!tg_wids_reserve(out, len)) return;
     uint32_t *to = out->v;
     for (size_t i = 0; i < len; i += n) {
+        unsigned char first = (unsigned char)text[i];
+        if (first > ' ' && first < 0x80) { /* no space, and nearly all there is */
+            if (!c->ascii[first]) c->ascii[first] = (uint16_t)++c->n_letters;
+            *to++ = c->ascii[first];
+            n = 1;
+            continue;
+        }
         uint32_t code = tg_py_char(text + i, len - i, &n);
         if (!whitespace && tg_py_isspace(code)) continue;
         *to++ = letter(c, text + i, n, code);
@@ -62,7 +73,8 @@ static bool is_punctuation(char c) {
            (c >= '{' && c <= '~');
 }
 
-/* A word that ends, or else begins, with ASCII punctuation is cut there, once. */
+/* A word that ends, or else begins, with ASCII punctuation is cut there, once.
+ */
 static void read_words(tg_chrf *c, const char *text, size_t len, tg_wids *out) {
     size_t pos = 0, n, first;
     const char *w;
@@ -92,7 +104,8 @@ static void read_side(tg_chrf *c, const tg_chrf_options *o, const char *text, si
                  c->vocabulary.failed;
 }
 
-/* ---- character n-grams by sorting --------------------------------------------------------------- */
+/* ---- character n-grams by sorting
+ * --------------------------------------------------------------- */
 
 static unsigned bits_for(uint32_t largest) {
     unsigned bits = 1;
@@ -133,14 +146,16 @@ static void sort_keys(struct tg_chrf_side *s, size_t n, unsigned bits) {
     }
 }
 
-/* Every place of the text starts an n-gram of the largest order; behind the end stand zeros. */
+/* Every place of the text starts an n-gram of the largest order; behind the end
+ * stand zeros. */
 static bool make_keys(struct tg_chrf_side *s, unsigned order, unsigned bits) {
     size_t n = s->chars.n;
     const uint32_t *v = s->chars.v;
     if (!reserve_keys(s, n)) return false;
     uint64_t window = 0, mask = order * bits == 64 ? UINT64_MAX : ((uint64_t)1 << order * bits) - 1;
     for (size_t i = n + order - 1; i-- > 0;) {
-        /* the window moves to the left: the new character becomes the most significant one */
+        /* the window moves to the left: the new character becomes the most
+     * significant one */
         window = window >> bits | (i < n ? (uint64_t)v[i] << (order - 1) * bits : 0);
         if (i < n) s->keys[i] = window & mask;
     }
@@ -148,7 +163,8 @@ static bool make_keys(struct tg_chrf_side *s, unsigned order, unsigned bits) {
     return true;
 }
 
-/* Matches of all orders; runs end where neighbours in the merged order differ. */
+/* Matches of all orders; runs end where neighbours in the merged order differ.
+ */
 static void merge(const struct tg_chrf_side *h, const struct tg_chrf_side *r, unsigned order,
                   unsigned bits, uint64_t *match) {
     size_t i = 0, j = 0, n_h = h->chars.n, n_r = r->chars.n;
@@ -177,7 +193,8 @@ static void merge(const struct tg_chrf_side *h, const struct tg_chrf_side *r, un
     }
 }
 
-/* Equal endings shorter than an order were counted as if they were n-grams of it. */
+/* Equal endings shorter than an order were counted as if they were n-grams of
+ * it. */
 static void drop_endings(const tg_wids *h, const tg_wids *r, unsigned order, uint64_t *match) {
     for (unsigned k = 1; k < order && k <= h->n && k <= r->n; k++) {
         if (h->v[h->n - k] != r->v[r->n - k]) return;
@@ -201,13 +218,15 @@ static void match_chars(tg_chrf *c, unsigned order, unsigned bits, bool *hyp_rea
     tg_ngrams *g = &c->char_grams;
     tg_ngrams_reset(g);
     tg_ngrams_add(g, c->hyp.chars.v, c->hyp.chars.n, order, TG_NGRAM_HYP);
-    tg_ngrams_add(g, c->ref.chars.v, c->ref.chars.n, order, TG_NGRAM_REF);
+    tg_ngrams_meet(g, c->ref.chars.v, c->ref.chars.n, order);
     tg_ngrams_fold(g);
     tg_ngrams_match(g, order, match);
     c->failed |= g->failed;
 }
 
-/* ---- scores ----------------------------------------------------------------------------------- */
+/* ---- scores
+ * -----------------------------------------------------------------------------------
+ */
 
 static void fill(tg_chrf_stats *s, size_t at, unsigned order, size_t n_hyp, size_t n_ref) {
     s->ref[at] = tg_ngrams_of(n_ref, order);
@@ -221,7 +240,7 @@ static void count_reference(tg_chrf *c, const tg_chrf_options *o, unsigned bits,
     if (chars) match_chars(c, chars, bits, hyp_ready, s->match);
     for (unsigned n = 1; n <= chars; n++) fill(s, n - 1, n, c->hyp.chars.n, c->ref.chars.n);
     if (!words) return;
-    tg_ngrams_add(&c->grams, c->ref.words.v, c->ref.words.n, words, TG_NGRAM_REF);
+    tg_ngrams_meet(&c->grams, c->ref.words.v, c->ref.words.n, words);
     tg_ngrams_fold(&c->grams);
     tg_ngrams_match(&c->grams, words, s->match + chars);
     tg_ngrams_forget(&c->grams);

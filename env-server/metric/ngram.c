@@ -65,6 +65,22 @@ void tg_ngrams_add(tg_ngrams *g, const uint32_t *words, size_t n, unsigned max_o
     }
 }
 
+void tg_ngrams_meet(tg_ngrams *g, const uint32_t *words, size_t n, unsigned max_order) {
+    for (size_t i = 0; i < n && g->count; i++) {
+        size_t left = n - i < max_order ? n - i : max_order;
+        uint32_t node = 0;
+        for (size_t k = 0; k < left; k++) {
+            size_t slot = slot_of(g, node, words[i + k]);
+            uint32_t at;
+            while ((at = g->table[slot]) &&
+                   (g->nodes[at].parent != node || g->nodes[at].word != words[i + k]))
+                slot = (slot + 1) & (g->table_size - 1);
+            if (!at) break; /* nor is there any that goes on from it */
+            g->nodes[node = at].ref++;
+        }
+    }
+}
+
 void tg_ngrams_fold(tg_ngrams *g) {
     for (size_t i = 1; i <= g->count; i++) {
         tg_ngram *n = &g->nodes[i];

@@ -2,7 +2,7 @@
  *
  *     tg_ngrams g = {0};
  *     tg_ngrams_add(&g, hyp.v, hyp.n, 4, TG_NGRAM_HYP);
- *     tg_ngrams_add(&g, ref.v, ref.n, 4, TG_NGRAM_REF);
+ *     tg_ngrams_meet(&g, ref.v, ref.n, 4);
  *     tg_ngrams_fold(&g);                      // this reference is complete
  *     uint64_t match[4];
  *     tg_ngrams_match(&g, 4, match);           // clipped matches of each order
@@ -39,6 +39,9 @@ typedef struct tg_ngrams {
 /* Counts all n-grams of orders 1 .. max_order. */
 void tg_ngrams_add(tg_ngrams *g, const uint32_t *words, size_t n, unsigned max_order,
                    tg_ngram_side side);
+/* Counts, of a reference, only the n-grams that are there already: all that matching a hypothesis
+ * needs. */
+void tg_ngrams_meet(tg_ngrams *g, const uint32_t *words, size_t n, unsigned max_order);
 /* Takes the counts of the current reference into `best` and starts another one. */
 void tg_ngrams_fold(tg_ngrams *g);
 /* match[n - 1] = sum over n-grams of min(hyp, best). */

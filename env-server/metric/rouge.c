@@ -219,7 +219,7 @@ tg_status tg_rouge_score(tg_rouge *r, const char *reference, size_t len, tg_prf 
     size_t lcs = 0;
     tg_ngrams_reset(&r->grams);
     tg_ngrams_add(&r->grams, hyp->v, hyp->n, 2, TG_NGRAM_HYP);
-    tg_ngrams_add(&r->grams, ref->v, ref->n, 2, TG_NGRAM_REF);
+    tg_ngrams_meet(&r->grams, ref->v, ref->n, 2);
     tg_ngrams_fold(&r->grams);
     tg_ngrams_match(&r->grams, 2, match);
     if (r->grams.failed ||

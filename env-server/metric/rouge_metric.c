@@ -1,5 +1,6 @@
-/* The metric rouge: F of the four types for each text, and for the corpus rouge-score's bootstrap
- * `mid` with the plain mean beside it. After open the state is read-only. */
+/* The metric rouge: F of the four types for each text, and for the corpus
+ * rouge-score's bootstrap `mid` with the plain mean beside it. After open the
+ * state is read-only. */
 #include "common/base/alloc.h"
 #include "env-server/metric/bootstrap.h"
 #include "env-server/metric/items.h"
@@ -66,14 +67,12 @@ static tg_status score_all(const struct options *o, const tg_metric_input *in, d
     return st;
 }
 
-static tg_status emit(const struct options *o, tg_rouge_type type, tg_bootstrap *b, const double *f,
+static tg_status emit(const struct options *o, tg_rouge_type type, double mid, const double *f,
                       size_t n, tg_metric_out *out, tg_error *err) {
     char key[64];
-    double mid, sum = 0;
-    tg_status st = tg_bootstrap_mid(b, f, n, &mid, err);
-    if (st != TG_OK) return st;
+    double sum = 0;
     snprintf(key, sizeof key, "lexical/rouge_%s", tg_rouge_name(type));
-    st = tg_metric_emit(out, key, mid, o->compat ? NULL : f, n, err);
+    tg_status st = tg_metric_emit(out, key, mid, o->compat ? NULL : f, n, err);
     if (st != TG_OK || o->compat) return st;
     for (size_t i = 0; i < n; i++) sum += f[i];
     snprintf(key, sizeof key, "lexical/rouge_%s_mean", tg_rouge_name(type));
@@ -91,9 +90,11 @@ static tg_status compute(const void *state, const tg_metric_input *in, tg_metric
     if (!f) return tg_fail_nomem(err, in->n * TG_ROUGE_TYPES * sizeof *f);
     tg_bootstrap b;
     tg_bootstrap_init(&b, o->seed);
+    double mid[TG_ROUGE_TYPES];
     tg_status st = score_all(o, in, f, err);
+    if (st == TG_OK) st = tg_bootstrap_mids(&b, f, in->n, TG_ROUGE_TYPES, mid, err);
     for (int t = 0; t < TG_ROUGE_TYPES && st == TG_OK; t++)
-        st = emit(o, (tg_rouge_type)t, &b, f + (size_t)t * in->n, in->n, out, err);
+        st = emit(o, (tg_rouge_type)t, mid[t], f + (size_t)t * in->n, in->n, out, err);
     tg_free(f);
     return st;
 }

@@ -1,5 +1,6 @@
-/* The word table: open addressing over entries in order of first appearance. Invariant: every entry
- * holds the slot it stands in, so that a reset touches only what was used. One thread at a time. */
+/* The word table: open addressing over entries in order of first appearance.
+ * Invariant: every entry holds the slot it stands in, so that a reset touches
+ * only what was used. One thread at a time. */
 #include "env-server/metric/words.h"
 
 #include "common/base/alloc.h"
@@ -8,8 +9,9 @@
 
 #include <string.h>
 
+/* a and b hold all bytes of a word of up to 16, so that most comparisons never see the text. */
 struct tg_word {
-    uint64_t hash;
+    uint64_t a, b;
     size_t at, len; /* in bytes */
     uint32_t slot;
 };
@@ -41,9 +43,34 @@ void tg_wids_fini(tg_wids *ids) {
     memset(ids, 0, sizeof *ids);
 }
 
-static bool is_word(const tg_words *w, const struct tg_word *e, uint64_t hash, const char *word,
-                    size_t len) {
-    return e->hash == hash && e->len == len && !memcmp(w->bytes + e->at, word, len);
+static void summary(struct tg_word *e, const char *word, size_t len) {
+    uint64_t a = 0, b = 0;
+    uint32_t c = 0, d = 0;
+    if (len > 16)
+        a = tg_hash64(word, len);
+    else if (len >= 8) {
+        memcpy(&a, word, 8);
+        memcpy(&b, word + len - 8, 8);
+    } else if (len >= 4) {
+        memcpy(&c, word, 4);
+        memcpy(&d, word + len - 4, 4);
+        a = c, b = d;
+    } else if (len)
+        a = (uint64_t)(unsigned char)word[0] << 16 | (uint64_t)(unsigned char)word[len / 2] << 8 |
+            (unsigned char)word[len - 1];
+    *e = (struct tg_word){.a = a, .b = b, .len = len};
+}
+
+static size_t first_slot(const struct tg_word *e, size_t size) {
+    uint64_t h = (e->a ^ e->len * 0xff51afd7ed558ccdu) * 0x9e3779b97f4a7c15u;
+    h = (h ^ h >> 32 ^ e->b) * 0xd6e8feb86659fd93u;
+    return (size_t)(h >> 32) & (size - 1);
+}
+
+static bool is_word(const tg_words *w, const struct tg_word *e, const struct tg_word *x,
+                    const char *word) {
+    return e->a == x->a && e->b == x->b && e->len == x->len &&
+           (x->len <= 16 || !memcmp(w->bytes + e->at, word, x->len));
 }
 
 static bool grow_table(tg_words *w) {
@@ -51,7 +78,7 @@ static bool grow_table(tg_words *w) {
     uint32_t *table = tg_alloc_array(size, sizeof *table);
     if (!table) return false;
     for (size_t i = 0; i < w->count; i++) {
-        size_t slot = w->entries[i].hash & (size - 1);
+        size_t slot = first_slot(&w->entries[i], size);
         while (table[slot]) slot = (slot + 1) & (size - 1);
         table[slot] = (uint32_t)i + 1;
         w->entries[i].slot = (uint32_t)slot;
@@ -86,12 +113,14 @@ uint32_t tg_words_id(tg_words *w, const char *word, size_t len) {
         w->failed = true;
         return 0;
     }
-    uint64_t hash = tg_hash64(word, len);
-    size_t slot = hash & (w->table_size - 1);
+    struct tg_word x;
+    summary(&x, word, len);
+    size_t slot = first_slot(&x, w->table_size);
     for (; w->table[slot]; slot = (slot + 1) & (w->table_size - 1))
-        if (is_word(w, &w->entries[w->table[slot] - 1], hash, word, len)) return w->table[slot] - 1;
+        if (is_word(w, &w->entries[w->table[slot] - 1], &x, word)) return w->table[slot] - 1;
     uint32_t id = (uint32_t)w->count++;
-    w->entries[id] = (struct tg_word){hash, w->n_bytes, len, (uint32_t)slot};
+    x.at = w->n_bytes, x.slot = (uint32_t)slot;
+    w->entries[id] = x;
     if (len) memcpy(w->bytes + w->n_bytes, word, len);
     w->n_bytes += len;
     w->table[slot] = id + 1;
@@ -100,10 +129,11 @@ uint32_t tg_words_id(tg_words *w, const char *word, size_t len) {
 
 bool tg_words_find(const tg_words *w, const char *word, size_t len, uint32_t *id) {
     if (!w->count) return false;
-    uint64_t hash = tg_hash64(word, len);
-    for (size_t slot = hash & (w->table_size - 1); w->table[slot];
+    struct tg_word x;
+    summary(&x, word, len);
+    for (size_t slot = first_slot(&x, w->table_size); w->table[slot];
          slot = (slot + 1) & (w->table_size - 1))
-        if (is_word(w, &w->entries[w->table[slot] - 1], hash, word, len)) {
+        if (is_word(w, &w->entries[w->table[slot] - 1], &x, word)) {
             *id = w->table[slot] - 1;
             return true;
         }
@@ -127,9 +157,21 @@ void tg_words_fini(tg_words *w) {
     memset(w, 0, sizeof *w);
 }
 
+/* Does a space of str.split() stand at text[0]? ASCII is decided here. */
+static inline bool space_at(const char *text, size_t len, size_t *bytes) {
+    unsigned char c = (unsigned char)text[0];
+    *bytes = 1;
+    if (c < 0x80) return c <= ' ' && (c == ' ' || (c >= 0x09 && c <= 0x0D) || c >= 0x1C);
+    return tg_py_isspace(tg_py_char(text, len, bytes));
+}
+
 void tg_words_split(tg_words *w, const char *text, size_t len, tg_wids *out) {
-    size_t pos = 0, word_len;
-    const char *word;
-    while (tg_py_word(text, len, &pos, &word, &word_len))
-        tg_wids_push(out, tg_words_id(w, word, word_len));
+    size_t at = 0, n;
+    for (;;) {
+        while (at < len && space_at(text + at, len - at, &n)) at += n;
+        size_t start = at;
+        while (at < len && !space_at(text + at, len - at, &n)) at += n;
+        if (at == start) return;
+        tg_wids_push(out, tg_words_id(w, text + start, at - start));
+    }
 }

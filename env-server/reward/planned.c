@@ -15,7 +15,6 @@ struct args {
 #define REQUIRED(f, T, h) TG_OPT_ROW(struct args, f, T, TG_OPT_REQUIRED, NULL, 0, 0, NULL, h)
 #define SHAPING TG_OPT_STR(struct args, shaping_fn, NULL, "Reward function whose value is added.")
 
-static const tg_opt no_options[] = {TG_OPT_END};
 static const tg_opt learned_reward[] = {
     REQUIRED(model_name, TG_T_STR, "Sequence classifier, as a folder or a name."),
     REQUIRED(label_ix, TG_T_INT, "Label whose probability is the reward."),
