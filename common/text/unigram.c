@@ -212,7 +212,7 @@ static const tg_text_model_ops ops = {"Unigram", encode, write_json, destroy};
 /* "vocab": [["token", score], …]; the id of a token is its place. */
 static tg_status read_vocab(unigram *u, const json_t *vocab, tg_error *err) {
     size_t n = json_array_size(vocab);
-    double min = INFINITY;
+    double min = (double)INFINITY;
     u->score = tg_alloc_array(n + 1, sizeof *u->score);
     u->said = tg_alloc_array(n + 1, sizeof *u->said);
     u->len = tg_alloc_array(n + 1, sizeof *u->len);

@@ -14,7 +14,7 @@ static double worst(const float *got, const float *want, size_t n, double tol, s
     double top = 0;
     for (size_t i = 0; i < n; i++) {
         double w = (double)want[i], e = fabs((double)got[i] - w) / (tol * (1 + fabs(w)));
-        if (!isfinite(e)) e = INFINITY;
+        if (!isfinite(e)) e = (double)INFINITY;
         if (e > top) top = e, *where = i;
     }
     return top;

@@ -47,7 +47,7 @@ TEST(numbers_become_lines_that_read_back) {
     tg_track *t = open_track(&run);
     REQUIRE(t != NULL);
     const char *names[] = {"rollout_info/ep_rew", "rollout_info/kl_coeff"};
-    double values[] = {0.1, NAN};
+    double values[] = {0.1, (double)NAN};
     tg_error err;
     tg_track_event e = {.kind = TG_TRACK_ROLLOUT, .numbers = {2, names, values}};
     CHECK_OK(tg_track_send(t, &e, &err));

@@ -107,7 +107,7 @@ static void finish_rows(const head_job *j, int rows) {
 
 static void forward_chunk(tg_backend *be, head_job *j, const float *x, const float *w, int rows,
                           int C, int V) {
-    for (int r = 0; r < rows; r++) j->stats[r] = (row_stats){-INFINITY, 0, 0};
+    for (int r = 0; r < rows; r++) j->stats[r] = (row_stats){-(double)INFINITY, 0, 0};
     for (j->first = 0; j->first < V; j->first += j->panel) {
         int cols = TG_MIN(j->panel, V - j->first), tile_rows;
         tg_gemm g = logits_of(j, x, w, rows, cols, C);

@@ -43,7 +43,7 @@ static double score(const query *a, int j, double *slope) {
 
 /* Softmax-weighted sum of the value rows; returns log sum exp of the scores. */
 static double attend(float *out, const query *a) {
-    double top = -INFINITY, sum = 0, unused;
+    double top = -(double)INFINITY, sum = 0, unused;
     for (int j = a->first; j < a->end; j++) top = fmax(top, score(a, j, &unused));
     for (int j = a->first; j < a->end; j++) sum += exp(score(a, j, &unused) - top);
     for (int d = 0; d < a->D; d++) {

@@ -15,7 +15,7 @@ void tg_ref_head_forward(tg_backend *be, float *logp, float *entropy, float *lse
     (void)be;
     for (int i = 0; i < n; i++) {
         const float *xi = x + (size_t)i * C;
-        double top = -INFINITY, sum = 0, h = 0;
+        double top = -(double)INFINITY, sum = 0, h = 0;
         for (int j = 0; j < V; j++) top = fmax(top, logit(xi, w, C, j, extra));
         for (int j = 0; j < V; j++) sum += exp(logit(xi, w, C, j, extra) - top);
         /* cppcheck-suppress invalidFunctionArg ; V > 0 */
