@@ -293,7 +293,7 @@ static tg_status try_whole(tg_tokenizer *t, const char *folder, const char *name
 static tg_status read_folder(tg_tokenizer *t, const char *folder, tg_error *err) {
     bool found = false;
     tg_status st = try_whole(t, folder, "tokenizer.json", &found, err);
-    if (!found) st = try_pair(t, folder, "vocab.json", "merges.txt", &found, err);
+    if (!found && st == TG_OK) st = try_pair(t, folder, "vocab.json", "merges.txt", &found, err);
     if (!found && st == TG_OK) st = try_pair(t, folder, "encoder.json", "vocab.bpe", &found, err);
     if (!found && st == TG_OK) st = read_vocab_txt(t, folder, &found, err);
     if (!found && st == TG_OK) st = try_whole(t, folder, "spiece.model", &found, err);

@@ -49,8 +49,8 @@ code 64 "$textgen" tokenize --tokenizer "$gpt2" --jsnol
 code 66 "$textgen" tokenize --tokenizer "$work/none"
 code 66 "$textgen" tokenize --tokenizer "$work"
 code 66 "$textgen" tokenize --tokenizer "$gpt2" no-such-file
-echo '{"version":"1.0","model":{"type":"Unigram"}}' >unigram.json
-code 78 "$textgen" tokenize --tokenizer unigram.json
+echo '{"version":"1.0","model":{"type":"WordLevel","vocab":{},"unk_token":"u"}}' >wordlevel.json
+code 78 "$textgen" tokenize --tokenizer wordlevel.json
 echo '{"version":' >broken.json
 code 65 "$textgen" tokenize --tokenizer broken.json
 echo 65 x >words
