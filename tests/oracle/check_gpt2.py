@@ -146,7 +146,7 @@ def main():
     logging.disable_progress_bar()
     torch.set_num_threads(2)
     passed = failed = 0
-    first = int(os.environ.get("SEED", random.SystemRandom().randrange(1 << 30)))
+    first = int(os.environ.get("SEED", 100))
     print(f"SEED={first}")
     with tempfile.TemporaryDirectory() as scratch:
         for seed in range(first, first + int(os.environ.get("CASES", 24))):

@@ -10,7 +10,7 @@ import nltk_setup
 import realtext
 
 BUILD = os.environ.get("BUILD", "build")
-N = int(os.environ.get("TEXTGEN_CASES", "10000"))
+N = int(os.environ.get("TEXTGEN_CASES", "1000"))
 
 
 def values(version, cases):

@@ -15,7 +15,7 @@ import metric_reference as reference  # noqa: E402
 from metric_texts import edited, pairs, text  # noqa: E402
 
 BUILD = os.environ.get("BUILD", "build")
-N = int(os.environ.get("N", "5000"))
+N = int(os.environ.get("N", "300"))
 SEED = int(os.environ.get("SEED", random.SystemRandom().randrange(2**32)))
 ONLY = sys.argv[1:]
 passed = failed = compared = 0

@@ -22,7 +22,7 @@ from tokenizer_kinds import RULES, kinds, small_charsmap, trained
 BUILD = os.environ.get("BUILD", "build")
 TEXTGEN = BUILD + "/textgen"
 SEED = int(sys.argv[1]) if len(sys.argv) > 1 else 1
-N = int(sys.argv[2]) if len(sys.argv) > 2 else 2000
+N = int(sys.argv[2]) if len(sys.argv) > 2 else 200
 ONLY = sys.argv[3] if len(sys.argv) > 3 else ""
 passed = failed = 0
 

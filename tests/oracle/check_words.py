@@ -9,7 +9,7 @@ import nltk_setup
 import realtext
 
 BUILD = os.environ.get("BUILD", "build")
-N = int(os.environ.get("TEXTGEN_CASES", "20000"))
+N = int(os.environ.get("TEXTGEN_CASES", "3000"))
 
 
 def answers(version, questions):
