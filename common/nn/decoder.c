@@ -332,3 +332,38 @@ tg_status tg_decoder_step(tg_decoder *d, const int32_t *slots, const int32_t *to
     for (int i = 0; i < n; i++) d->lengths[slots[i]]++;
     return TG_OK;
 }
+
+/* ---- fork ---------------------------------------------------------------------------------------- */
+
+/* Rows [keep, length) of one slot's cache to another's, and zeros over what it held behind them. */
+static void fork_rows(tg_decoder *d, float *cache, int from, int to, int length, int keep) {
+    tg_backend *be = d->m->be;
+    size_t GD = kv_width(&d->m->arch), slot = (size_t)d->max_len * GD;
+    float *at = cache + (size_t)to * slot;
+    const float *source = cache + (size_t)from * slot;
+    int old = d->lengths[to];
+    if (from != to && length > keep)
+        be->ops->copy(be, at + (size_t)keep * GD, source + (size_t)keep * GD,
+                      (size_t)(length - keep) * GD);
+    if (old > length)
+        be->ops->fill(be, at + (size_t)length * GD, 0.0f, (size_t)(old - length) * GD);
+}
+
+tg_status tg_decoder_fork(tg_decoder *d, int from, int to, int length, int keep, tg_error *err) {
+    if (from < 0 || from >= d->n_slots || to < 0 || to >= d->n_slots)
+        return tg_fail(err, TG_DATA, "decoder: slots %d and %d, there are %d", from, to,
+                       d->n_slots);
+    if (length < 1 || length > d->lengths[from])
+        return tg_fail(err, TG_DATA, "decoder: %d tokens of slot %d, which holds %d", length, from,
+                       d->lengths[from]);
+    if (keep < 0 || keep > length || keep > d->lengths[to])
+        return tg_fail(err, TG_DATA, "decoder: slot %d does not hold the first %d tokens", to,
+                       keep);
+    size_t layer_floats = (size_t)d->n_slots * (size_t)d->max_len * kv_width(&d->m->arch);
+    for (int l = 0; l < d->m->arch.n_layers; l++) {
+        fork_rows(d, d->b.k + (size_t)l * layer_floats, from, to, length, keep);
+        fork_rows(d, d->b.v + (size_t)l * layer_floats, from, to, length, keep);
+    }
+    d->lengths[to] = length;
+    return TG_OK;
+}

@@ -5,6 +5,7 @@
  *     tg_decoder_create(&d, model, n_slots, max_len, err);
  *     tg_decoder_prefill(d, slots, prompts, offsets, n, logits, err); // starts those slots anew
  *     tg_decoder_step(d, slots, tokens, n, logits, err);              // one more token for each
+ *     tg_decoder_fork(d, from, to, length, 0, err);                   // several sequences of one prefix
  *
  * logits: host (n, V), of the next token of each entry, in the order of the call. A slot occurs once in
  * a call. The model is borrowed; after its weights change, slots must be prefilled again. */
@@ -32,5 +33,10 @@ tg_status tg_decoder_prefill(tg_decoder *d, const int32_t *slots, const int32_t 
 tg_status tg_decoder_step(tg_decoder *d, const int32_t *slots, const int32_t *tokens, int n,
                           float *logits, tg_error *err) TG_MUST_CHECK;
 int tg_decoder_length(const tg_decoder *d, int slot); /* tokens held */
+/* Slot `to` becomes the first `length` tokens of slot `from`; nothing is computed. Of these it already holds
+ * the first `keep` (0: none are known to be), which are not copied again. from == to cuts the slot off.
+ * TG_DATA, and no slot changed: bad slots, from holds less than length, or a slot less than keep. */
+tg_status tg_decoder_fork(tg_decoder *d, int from, int to, int length, int keep,
+                          tg_error *err) TG_MUST_CHECK;
 
 #endif
