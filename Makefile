@@ -221,7 +221,7 @@ test-learning: tests ## Runs that must reach a reward
 	$(Q)$(RUNNER) $(LEARNING)
 test-oracle: tests ## Compare again, on random inputs, with torch, transformers, tokenizers, SB3 … from PyPI
 	$(Q)BUILD=$(BUILD) tests/oracle/run.sh
-bench: all $(BENCH_BINS) $(OPS_BIN) ## Speed beside the machine's limit and the peers; JSON in build/bench
+bench: all $(BENCH_BINS) $(OPS_BIN) $(BUILD)/tests/bench-table ## Speed beside the machine's limit and the peers; JSON in build/bench
 	$(Q)BUILD=$(BUILD) tests/bench/run.sh
 
 asan: ## The test suite under AddressSanitizer (and LeakSanitizer)

@@ -184,11 +184,12 @@ int main(int argc, char **argv) {
            (double)EPOCHS * PROMPTS * (PROMPT + NEW) / (t3 - t2), stats.minibatches,
            stats.first_ratio_error);
     printf("  total    %7.1f s   peak memory %.2f GB\n", t3 - t0, peak_gb());
-    printf("json {\"bench\": \"ppo_iteration\", \"layers\": %d, \"width\": %d, \"vocab\": %d, "
+    printf("json {\"bench\": \"ppo_iteration\", \"who\": \"textgen\", \"layers\": %d, \"width\": "
+           "%d, \"vocab\": %d, "
            "\"generate_s\": %.3f, \"score_s\": %.3f, "
-           "\"update_s\": %.3f, \"total_s\": %.3f, \"peak_gb\": %.3f}\n",
+           "\"update_s\": %.3f, \"seconds\": %.3f, \"peak_mb\": %.0f}\n",
            arch.n_layers, arch.width, arch.vocab_size, t1 - t0, t2 - t1, t3 - t2, t3 - t0,
-           peak_gb());
+           peak_gb() * 1e3);
 
     tg_rollout_destroy(&r);
     tg_actor_critic_destroy(&ac);

@@ -6,6 +6,7 @@
 #
 # A benchmark is a program tests/bench/bench_NAME.c: a table on stdout; JSON lines, either on stdout too or appended to
 # $TEXTGEN_BENCH_JSON; exit 0.
+# A line {"bench", "who", "seconds"[, "flops", "bytes", "peak_mb"]} takes part in the table at the end (tests/support/bench_line.h).
 # A peer from elsewhere is a script tests/bench/peer_NAME.sh with the same contract; exit 77 when it cannot run here.
 set -u
 cd "$(dirname "$0")/../.." || exit 70
@@ -50,5 +51,7 @@ for program in "$build"/tests/bench/bench_* tests/bench/peer_*.sh; do
     wanted "${name#*_}" && run "$name" "$program"
 done
 [ $ran -gt 0 ] || { echo "run.sh: no benchmark of that name" >&2; exit 64; }
+printf '\n== side by side\n'
+"$build/tests/bench-table" "$TEXTGEN_BENCH_JSON" | tee "$out/table.txt"
 printf '\n%d benchmarks, %d failed; %s\n' $ran $failed "$TEXTGEN_BENCH_JSON"
 [ $failed -eq 0 ]

@@ -1,0 +1,23 @@
+/* What a benchmark reports: one JSON object a line on stdout, which tests/bench/run.sh collects and bench-table sets beside the
+ * peers' and the machine's limit.
+ *
+ *     double s = tg_bench_best(step, &state);                   // seconds of the fastest of several runs
+ *     tg_bench_line(&(tg_bench_result){"gpt2-124m/forward", s, .flops = f});
+ */
+#ifndef TG_TEST_BENCH_LINE_H
+#define TG_TEST_BENCH_LINE_H
+
+typedef struct tg_bench_result {
+    const char *name;    /* the same as the peer's */
+    double seconds;      /* of one run */
+    double flops, bytes; /* what the run must do at least; 0: no limit of that kind is known */
+    double peak_mb;      /* memory; 0: not measured */
+    const char *who;     /* NULL: "textgen" */
+} tg_bench_result;
+
+/* One run to warm up, then at least 3 and about 5 s of them. */
+double tg_bench_best(void (*run)(void *arg), void *arg);
+void tg_bench_line(const tg_bench_result *r);
+double tg_bench_peak_mb(void); /* of this process so far */
+
+#endif
