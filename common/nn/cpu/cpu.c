@@ -4,14 +4,12 @@
 #include "common/base/alloc.h"
 #include "common/base/check.h"
 
-#include <cblas.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 
 static void cpu_open(tg_backend *be) {
     be->kernels = tg_cpu_kernels_choose();
-    openblas_set_num_threads(1); /* the team makes the tiles parallel, not the library */
 }
 
 /* Large blocks ask for large pages: weights are streamed through, and page walks would cost as much
@@ -39,6 +37,10 @@ static void cpu_upload(tg_backend *be, void *device, const void *host, size_t by
 static void cpu_download(tg_backend *be, void *host, const void *device, size_t bytes) {
     (void)be;
     memcpy(host, device, bytes);
+}
+
+float *tg_cpu_gemm_scratch(tg_backend *be) {
+    return (float *)tg_backend_scratch(be, be->vtable->scratch_bytes) + TG_CPU_OP_FLOATS;
 }
 
 typedef struct range_job {
@@ -95,9 +97,9 @@ static const tg_ops cpu_ops = {
 
 const struct tg_backend_ops tg_cpu_backend = {
     .name = "cpu",
-    .summary = "OpenBLAS and vector kernels (AVX-512, AVX2 or plain) on all cores",
+    .summary = "vector kernels (AVX-512, AVX2 or plain) on all cores",
     .ops = &cpu_ops,
-    .scratch_bytes = TG_CPU_SCRATCH_FLOATS * sizeof(float),
+    .scratch_bytes = (TG_CPU_OP_FLOATS + TG_CPU_GEMM_FLOATS) * sizeof(float),
     .threaded = true,
     .open = cpu_open,
     .alloc = cpu_alloc,

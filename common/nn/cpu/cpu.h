@@ -1,5 +1,4 @@
-/* The fast backend for CPUs: OpenBLAS on tiles of the output, own vector kernels for everything
- * else.
+/* The fast backend for CPUs.
  *
  * Every op is cut into tiles whose number and size depend on the shapes alone and whose results do
  * not depend on the order in which they are computed: the number of threads never changes a bit of
@@ -12,7 +11,8 @@
 
 extern const struct tg_backend_ops tg_cpu_backend;
 
-enum { TG_CPU_SCRATCH_FLOATS = 6 << 20 };
+/* Workspace: what an op may use for itself, and behind it the panels of a matrix product. */
+enum { TG_CPU_OP_FLOATS = 6 << 20, TG_CPU_GEMM_FLOATS = 2 << 20 };
 
 /* Calls work(arg, first, count) for runs of `grain` of the n items, on the team. */
 typedef void tg_cpu_range_fn(void *arg, size_t first, size_t count);
@@ -20,21 +20,20 @@ void tg_cpu_for(tg_backend *be, size_t n, size_t grain, tg_cpu_range_fn *work, v
 /* Rows of C floats in a tile of about `floats` floats. */
 size_t tg_cpu_grain(size_t floats, int C);
 
-/* c (M,N) = op(a) op(b), or += ; rows lda, ldb, ldc floats apart. `after`, when given, is called on
- * each tile of c as soon as it is done, on the thread that did it. */
+/* c (M,N) = op(a) op(b), or += ; rows lda, ldb, ldc floats apart; then + bias (N) on every row, if given. `after`, when given, is
+ * called on each tile of c as soon as it is done, on the thread that did it; K > 0 then. A tile has tile_cols columns, a multiple of 32 (0:
+ * whatever suits). */
 typedef struct tg_gemm {
     float *c;
-    const float *a, *b;
+    const float *a, *b, *bias;
     int M, N, K, ldc, lda, ldb;
     bool ta, tb, accumulate;
+    int tile_cols;
     void (*after)(void *arg, int m, int n, int rows, int cols);
     void *arg;
 } tg_gemm;
 void tg_cpu_gemm(tg_backend *be, const tg_gemm *g);
-/* One product on this thread. */
-void tg_cpu_gemm_tile(const tg_gemm *g);
-/* The sizes of the tiles that tg_cpu_gemm uses. */
-void tg_cpu_gemm_tiling(int M, int N, int K, int *rows, int *cols);
+float *tg_cpu_gemm_scratch(tg_backend *be);
 
 tg_op_matmul tg_cpu_matmul;
 tg_op_bias_forward tg_cpu_bias_forward;

@@ -1,70 +1,143 @@
-/* Matrix products by OpenBLAS, one call for each tile of the output.
+/* Matrix products. The rows of a are packed into panels by the whole team; then tiles of the result are handed out, and each packs the
+ * columns of b that it needs, panel by panel, unless they come packed. While one panel is multiplied the next one is fetched.
  *
- * A tile spans the whole depth K, so that every element is summed by one call, and its size depends
- * on the shape alone: with any number of threads the same calls are made. */
+ * Every element is summed over blocks of DEPTH, in order, and in order within them (kernels/gemm.c): it depends on its row of a and its
+ * column of b alone, not on the number of threads, of rows, or on the tile it lies in. */
 #include "common/nn/cpu/cpu.h"
 
 #include "common/base/check.h"
 
-#include <cblas.h>
 #include <string.h>
 
-enum { TILE_MAX = 256, TILE_MIN = 32, TILES_WANTED = 8 };
-#define TILE_FLOPS_MIN 2e6 /* about 20 us: well above the cost of handing out a tile */
-
-void tg_cpu_gemm_tiling(int M, int N, int K, int *rows, int *cols) {
-    int tm = TILE_MAX, tn = TILE_MAX;
-    for (;;) {
-        int m = TG_MIN(tm, M), n = TG_MIN(tn, N);
-        const int across = (M + tm - 1) / tm, down = (N + tn - 1) / tn;
-        double tiles = (double)across * down;
-        if (tiles >= TILES_WANTED || 2.0 * m * n * K < 2 * TILE_FLOPS_MIN) break;
-        if (n >= m && tn > TILE_MIN && N > TILE_MIN)
-            tn = TG_MAX(TILE_MIN, TG_MIN(tn, (N + 15) & ~15) / 2 & ~15);
-        else if (tm > TILE_MIN && M > TILE_MIN)
-            tm = TG_MAX(TILE_MIN, TG_MIN(tm, (M + 15) & ~15) / 2 & ~15);
-        else
-            break;
-    }
-    *rows = tm;
-    *cols = tn;
-}
-
-void tg_cpu_gemm_tile(const tg_gemm *g) {
-    if (g->M <= 0 || g->N <= 0) return;
-    if (g->K <= 0) {
-        for (int i = 0; i < g->M && !g->accumulate; i++)
-            memset(g->c + (size_t)i * g->ldc, 0, (size_t)g->N * sizeof *g->c);
-        return;
-    }
-    cblas_sgemm(CblasRowMajor, g->ta ? CblasTrans : CblasNoTrans, g->tb ? CblasTrans : CblasNoTrans,
-                g->M, g->N, g->K, 1.0f, g->a, g->lda, g->b, g->ldb, g->accumulate ? 1.0f : 0.0f,
-                g->c, g->ldc);
-}
+enum {
+    DEPTH = 384,
+    MAX_COLS = 32,    /* of a panel of b */
+    TILE_ROWS = 336,  /* a block of a, rows by DEPTH, stays in the second cache */
+    TILE_COLS = 512,  /* at most */
+    TILES_WANTED = 24 /* enough that a late thread costs little */
+};
 
 typedef struct gemm_job {
     const tg_gemm *g;
-    int rows, cols, across;
+    const tg_cpu_kernels *k;
+    float *packed;   /* panels of a: rows [first, first + rows) */
+    int first, rows; /* of this run */
+    int panels;      /* that they are in */
+    int groups;      /* that the panels are in */
+    int tile_cols;   /* columns of a tile */
+    int tiles_across;
+    bool last; /* of the pieces of K */
 } gemm_job;
 
+/* Rows are spread over panels evenly: 16 rows are 8 and 8, not 14 and 2. */
+static int panel_row(const gemm_job *j, int panel) {
+    return (int)((int64_t)j->rows * panel / j->panels);
+}
+
+static void pack_panel(void *arg, int panel) {
+    const gemm_job *j = arg;
+    const tg_gemm *g = j->g;
+    const int at = panel_row(j, panel), rows = panel_row(j, panel + 1) - at;
+    const size_t row = (size_t)(j->first + at);
+    j->k->pack_rows(j->packed + (size_t)at * (size_t)g->K,
+                    g->a + (g->ta ? row : row * (size_t)g->lda), (size_t)g->lda, g->ta, rows, g->K);
+}
+
+/* Where op(b) (k, n) lies. */
+static const float *b_at(const tg_gemm *g, int k, int n) {
+    const size_t i = (size_t)(g->tb ? n : k), o = (size_t)(g->tb ? k : n);
+    return g->b + i * (size_t)g->ldb + o;
+}
+
+/* What is fetched while panel number i of a meets the current panel of b: a part of the next one. */
+static void look_ahead(const tg_gemm *g, tg_gemm_block *block, const float *next, int i) {
+    block->ahead =
+        (const char *)(g->tb ? next + (size_t)(i % MAX_COLS) * (size_t)g->ldb : next + i % 2 * 16);
+    block->step = g->tb ? sizeof(float) : (size_t)g->ldb * sizeof(float);
+}
+
+/* All rows of the tile with one panel of b. */
+static void multiply_panel(const gemm_job *j, int p0, int p1, int n, int k, int depth,
+                           const float *b, const float *next) {
+    const tg_gemm *g = j->g;
+    const int nr = *j->k->gemm_cols, cols = TG_MIN(nr, g->N - n);
+    tg_gemm_block block = {
+        .ldc = (size_t)g->ldc, .b = b, .cols = cols, .depth = depth, .add = g->accumulate || k > 0};
+    if (g->bias && k + depth == g->K && j->last) block.bias = g->bias + n;
+    for (int p = p0; p < p1; p++) {
+        const int at = panel_row(j, p);
+        block.rows = panel_row(j, p + 1) - at;
+        block.a = j->packed + (size_t)at * (size_t)g->K + (size_t)k * (size_t)block.rows;
+        block.c = g->c + (size_t)(j->first + at) * (size_t)g->ldc + n;
+        look_ahead(g, &block, next, p - p0);
+        j->k->gemm_block(&block);
+    }
+}
+
 static void gemm_tile(void *arg, int tile) {
-    const gemm_job *job = arg;
-    const tg_gemm *g = job->g;
-    int m = tile / job->across * job->rows, n = tile % job->across * job->cols;
-    tg_gemm t = *g;
-    t.M = TG_MIN(job->rows, g->M - m);
-    t.N = TG_MIN(job->cols, g->N - n);
-    t.a += g->ta ? (size_t)m : (size_t)m * (size_t)g->lda;
-    t.b += g->tb ? (size_t)n * (size_t)g->ldb : (size_t)n;
-    t.c += (size_t)m * (size_t)g->ldc + (size_t)n;
-    tg_cpu_gemm_tile(&t);
-    if (g->after) g->after(g->arg, m, n, t.M, t.N);
+    const gemm_job *j = arg;
+    const tg_gemm *g = j->g;
+    const int group = tile / j->tiles_across, nr = *j->k->gemm_cols;
+    const int p0 = (int)((int64_t)j->panels * group / j->groups),
+              p1 = (int)((int64_t)j->panels * (group + 1) / j->groups);
+    const int n0 = tile % j->tiles_across * j->tile_cols, n1 = TG_MIN(n0 + j->tile_cols, g->N);
+    _Alignas(64) float panel[DEPTH * MAX_COLS];
+    for (int k = 0; k < g->K; k += DEPTH) {
+        const int depth = TG_MIN(DEPTH, g->K - k);
+        for (int n = n0; n < n1; n += nr) {
+            const bool more = n + nr < n1;
+            j->k->pack_cols(panel, b_at(g, k, n), (size_t)g->ldb, g->tb, TG_MIN(nr, g->N - n),
+                            depth);
+            multiply_panel(j, p0, p1, n, k, depth, panel,
+                           b_at(g, more ? k : TG_MIN(k + DEPTH, g->K - 1), more ? n + nr : n0));
+        }
+    }
+    const int at = panel_row(j, p0);
+    if (g->after && j->last) g->after(g->arg, j->first + at, n0, panel_row(j, p1) - at, n1 - n0);
+}
+
+static void choose_tiles(gemm_job *j) {
+    const int nr = *j->k->gemm_cols, across = (j->g->N + nr - 1) / nr;
+    j->groups = TG_MIN((j->rows + TILE_ROWS - 1) / TILE_ROWS, j->panels);
+    j->tile_cols = j->g->tile_cols;
+    if (!j->tile_cols)
+        j->tile_cols = TG_MIN(TG_MAX(across * j->groups / TILES_WANTED, 1) * nr, TILE_COLS);
+    j->tiles_across = (j->g->N + j->tile_cols - 1) / j->tile_cols;
+}
+
+/* One run: as many rows as the workspace holds. */
+static void gemm_rows(tg_backend *be, gemm_job *j) {
+    const int mr = *j->k->gemm_rows;
+    j->panels = (j->rows + mr - 1) / mr;
+    choose_tiles(j);
+    tg_team_run(be->team, j->panels, pack_panel, j);
+    tg_team_run(be->team, j->groups * j->tiles_across, gemm_tile, j);
+}
+
+static void clear(const tg_gemm *g) {
+    for (int i = 0; i < g->M && !g->accumulate; i++)
+        memset(g->c + (size_t)i * g->ldc, 0, (size_t)g->N * sizeof *g->c);
 }
 
 void tg_cpu_gemm(tg_backend *be, const tg_gemm *g) {
+    enum { PIECE = 32 * DEPTH };
     if (g->M <= 0 || g->N <= 0) return;
-    gemm_job job = {.g = g};
-    tg_cpu_gemm_tiling(g->M, g->N, g->K, &job.rows, &job.cols);
-    job.across = (g->N + job.cols - 1) / job.cols;
-    tg_team_run(be->team, (g->M + job.rows - 1) / job.rows * job.across, gemm_tile, &job);
+    if (g->K <= 0) clear(g);
+    for (int k = 0; k < g->K; k += PIECE) {
+        tg_gemm piece = *g;
+        piece.K = TG_MIN(PIECE, g->K - k);
+        piece.a += g->ta ? (size_t)k * (size_t)g->lda : (size_t)k;
+        piece.b = b_at(g, k, 0);
+        piece.accumulate = g->accumulate || k > 0;
+        const int most = TG_CPU_GEMM_FLOATS / piece.K, runs = (g->M + most - 1) / most;
+        gemm_job j = {.g = &piece,
+                      .k = be->kernels,
+                      .packed = tg_cpu_gemm_scratch(be),
+                      .last = k + piece.K == g->K};
+        for (int r = 0; r < runs; r++) {
+            j.first = (int)((int64_t)g->M * r / runs);
+            j.rows = (int)((int64_t)g->M * (r + 1) / runs) - j.first;
+            gemm_rows(be, &j);
+        }
+    }
 }

@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-enum { ROWS = 2048, PANEL = 4096, LOGIT_FLOATS = 4 << 20 };
+enum { ROWS = 2048, PANEL = 4096, LOGIT_FLOATS = 4 << 20, TILE = 256 };
 
 typedef struct row_stats {
     double top, sum, weighted;
@@ -21,7 +21,7 @@ typedef struct head_job {
     float *logits; /* (rows, panel) */
     const int32_t *tokens;
     int panel, first; /* columns of logits; vocabulary index of the first */
-    int tile_cols, parts;
+    int parts;
     tg_softmax_part *part; /* (rows, parts) */
     row_stats *stats;      /* (rows) */
     float *token;          /* (rows): logit of the token */
@@ -33,8 +33,8 @@ typedef struct head_job {
 
 /* Columns of a panel for a chunk of `rows`: as many as the workspace holds. */
 static int panel_columns(int rows, int V) {
-    int cols = LOGIT_FLOATS / rows & ~255;
-    return TG_MIN(TG_MIN(TG_MAX(cols, 256), PANEL), V);
+    int cols = LOGIT_FLOATS / rows / TILE * TILE;
+    return TG_MIN(TG_MIN(TG_MAX(cols, TILE), PANEL), V);
 }
 
 static tg_gemm logits_of(const head_job *j, const float *x, const float *w, int rows, int cols,
@@ -49,6 +49,7 @@ static tg_gemm logits_of(const head_job *j, const float *x, const float *w, int 
                      .lda = C,
                      .ldb = C,
                      .tb = true,
+                     .tile_cols = TILE,
                      .arg = (void *)(uintptr_t)j};
 }
 
@@ -72,8 +73,7 @@ static void stats_tile(void *arg, int m, int n, int rows, int cols) {
     const head_job *j = arg;
     tg_logit_tile t = logit_tile(j, m, n, rows, cols);
     shape_tile(j, &t);
-    j->k->head_stats(&t, j->part + (size_t)m * j->parts + n / j->tile_cols, (size_t)j->parts,
-                     j->token + m);
+    j->k->head_stats(&t, j->part + (size_t)m * j->parts + n / TILE, (size_t)j->parts, j->token + m);
 }
 
 /* Adds the parts of a panel to the running statistics, in order of the vocabulary. */
@@ -109,14 +109,11 @@ static void forward_chunk(tg_backend *be, head_job *j, const float *x, const flo
                           int C, int V) {
     for (int r = 0; r < rows; r++) j->stats[r] = (row_stats){-(double)INFINITY, 0, 0};
     for (j->first = 0; j->first < V; j->first += j->panel) {
-        int cols = TG_MIN(j->panel, V - j->first), tile_rows;
+        int cols = TG_MIN(j->panel, V - j->first);
         tg_gemm g = logits_of(j, x, w, rows, cols, C);
         g.after = stats_tile;
-        tg_cpu_gemm_tiling(rows, cols, C, &tile_rows, &j->tile_cols);
-        int parts = (cols + j->tile_cols - 1) / j->tile_cols;
-        TG_ASSERT(parts <= j->parts);
         tg_cpu_gemm(be, &g);
-        merge_parts(j, rows, parts);
+        merge_parts(j, rows, (cols + TILE - 1) / TILE);
     }
     finish_rows(j, rows);
 }
@@ -124,17 +121,17 @@ static void forward_chunk(tg_backend *be, head_job *j, const float *x, const flo
 void tg_cpu_head_forward(tg_backend *be, float *logp, float *entropy, float *lse, const float *x,
                          const float *w, const int32_t *tokens, int n, int C, int V,
                          tg_head_extra extra) {
-    head_job j = {.k = be->kernels, .parts = PANEL / 32, .extra = extra};
+    head_job j = {.k = be->kernels, .parts = PANEL / TILE, .extra = extra};
     for (int i = 0; i < n; i += ROWS) {
         int rows = TG_MIN(ROWS, n - i);
-        char *at = tg_backend_scratch(be, TG_CPU_SCRATCH_FLOATS * sizeof(float));
+        char *at = tg_backend_scratch(be, TG_CPU_OP_FLOATS * sizeof(float));
         j.panel = panel_columns(rows, V);
         j.logits = (void *)at;
         j.stats = (row_stats *)(at + LOGIT_FLOATS * sizeof(float));
         j.token = (float *)(j.stats + ROWS);
         j.part = (tg_softmax_part *)(j.token + ROWS);
         TG_ASSERT((char *)(j.part + (size_t)rows * j.parts) <=
-                  at + TG_CPU_SCRATCH_FLOATS * sizeof(float));
+                  at + TG_CPU_OP_FLOATS * sizeof(float));
         j.tokens = tokens + i;
         j.out_logp = logp + i, j.out_entropy = entropy + i, j.out_lse = lse + i;
         forward_chunk(be, &j, x + (size_t)i * C, w, rows, C, V);

@@ -40,8 +40,27 @@ typedef struct tg_score_tile {
     float scale;
 } tg_score_tile;
 
+/* c (rows, cols) = (or +=) a b, then + bias (cols) if given; a and b packed, see kernels/gemm.c. While it runs, one cache line at
+ * `ahead`, then every `step` bytes, is fetched for each of the `depth` steps. */
+typedef struct tg_gemm_block {
+    float *c;
+    size_t ldc;
+    const float *a, *b, *bias;
+    int rows, cols, depth;
+    bool add;
+    const char *ahead;
+    size_t step;
+} tg_gemm_block;
+
 typedef struct tg_cpu_kernels {
     const char *isa;
+
+    /* gemm.c */
+    const int *gemm_rows, *gemm_cols; /* of a whole block */
+    /* Up to gemm_rows rows of a (rows, K), or of its transpose; up to gemm_cols columns of b (K, cols), or of its transpose. */
+    void (*pack_rows)(float *to, const float *a, size_t lda, bool ta, int rows, int K);
+    void (*pack_cols)(float *to, const float *b, size_t ldb, bool tb, int cols, int K);
+    void (*gemm_block)(const tg_gemm_block *g);
 
     /* activation.c; kind: tg_act */
     void (*act)(float *y, const float *x, size_t n, int kind);

@@ -70,7 +70,7 @@ void tg_cpu_layernorm_backward(tg_backend *be, float *dx, float *dgamma, float *
     j.rstd = (float *)(uintptr_t)rstd;
     j.block = TG_MAX(tg_cpu_grain(16384, C), (size_t)32);
     if (dgamma) {
-        size_t room = TG_CPU_SCRATCH_FLOATS / (2 * (size_t)C);
+        size_t room = TG_CPU_OP_FLOATS / (2 * (size_t)C);
         TG_ASSERT(room > 0);
         j.block = TG_MAX(j.block, ((size_t)N + room - 1) / room);
         j.n_blocks = (int)(((size_t)N + j.block - 1) / j.block);

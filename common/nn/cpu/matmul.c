@@ -1,74 +1,52 @@
-/* Matrix product and bias. Products with few rows or one column go to kernels of our own that do
- * not pack: in decoding the weights are read once per step, and packing them would double the
- * traffic. */
+/* Matrix product and bias. Products with one column, and sums of rows (one row, transposed), go to kernels that read the large
+ * operand once and do not pack it. */
 #include "common/nn/cpu/cpu.h"
 
 #include "common/base/check.h"
 
-enum { SKINNY_ROWS = 64, WIDE = 16, WIDE_FROM = 8 };
-
-typedef struct skinny_job {
-    tg_backend *be;
+typedef struct vector_job {
+    const tg_cpu_kernels *k;
     float *out;
-    const float *a, *b; /* a: few rows of K floats, or (wide) those in blocks of 16, transposed */
-    int M, N, K;
-    size_t ldm, ldn; /* of out */
+    const float *x, *m; /* a vector of K floats and a matrix */
+    int N, K;
     bool accumulate;
-} skinny_job;
+} vector_job;
 
+/* out[n] = x . row n of m (N,K) */
 static void dots_range(void *arg, size_t first, size_t count) {
-    const skinny_job *j = arg;
-    size_t K = (size_t)j->K;
-    j->be->kernels->dots(j->out + first * j->ldn, j->ldm, j->ldn, j->a, K, j->b + first * K, K,
-                         j->M, (int)count, j->K, j->accumulate);
+    const vector_job *j = arg;
+    const size_t K = (size_t)j->K;
+    j->k->dots(j->out + first, 0, 1, j->x, 0, j->m + first * K, K, 1, (int)count, j->K,
+               j->accumulate);
 }
 
-static void wide_range(void *arg, size_t first, size_t count) {
-    const skinny_job *j = arg;
-    size_t K = (size_t)j->K;
-    j->be->kernels->wide(j->out + first, j->ldm, j->a, j->b + first * K, K, j->M, (int)count, j->K,
-                         j->accumulate);
+/* out[n] = x . column n of m (K,N) */
+static void columns_range(void *arg, size_t first, size_t count) {
+    const vector_job *j = arg;
+    j->k->skinny(j->out + first, 0, j->x, 0, false, j->m + first, (size_t)j->N, 1, (int)count, j->K,
+                 j->accumulate);
 }
 
-/* NULL: no room in the workspace. */
-static const float *transpose_blocks(tg_backend *be, const float *a, int M, int K) {
-    const size_t rows = ((size_t)M + WIDE - 1) / WIDE * WIDE, n = rows * (size_t)K;
-    if (n > TG_CPU_SCRATCH_FLOATS) return NULL;
-    float *at = tg_backend_scratch(be, n * sizeof *at);
-    be->kernels->transpose16(at, a, (size_t)K, M, K);
-    return at;
-}
-
-static void skinny_range(void *arg, size_t first, size_t count) {
-    const skinny_job *j = arg;
-    j->be->kernels->skinny(j->out + first, j->ldm, j->a, (size_t)j->K, false, j->b + first,
-                           (size_t)j->N, j->M, (int)count, j->K, j->accumulate);
-}
-
-/* Columns of the result in a tile: enough work to be worth a tile (about 10 us); beyond that, eight tiles, or as many as keep the
- * tile's part of the result in the first cache. */
-static size_t skinny_grain(int M, int N, int K) {
-    size_t enough = 200000 / ((size_t)M * (size_t)K) + 1;
-    size_t wanted = TG_MIN(4096 / (size_t)M, (size_t)N / 8);
-    return (TG_MAX(enough, wanted) + 63) & ~(size_t)63;
+static void vector_matrix(tg_backend *be, vector_job j, bool columns) {
+    const size_t enough = 200000 / (size_t)j.K + 1; /* about 10 us */
+    const size_t wanted = TG_MIN((size_t)4096, (size_t)j.N / 8);
+    j.k = be->kernels;
+    tg_cpu_for(be, (size_t)j.N, (TG_MAX(enough, wanted) + 63) & ~(size_t)63,
+               columns ? columns_range : dots_range, &j);
 }
 
 void tg_cpu_matmul(tg_backend *be, float *out, const float *a, const float *b, int M, int N, int K,
                    bool ta, bool tb, bool accumulate) {
     if (M <= 0 || N <= 0) return;
-    if (M <= SKINNY_ROWS && (!ta || M == 1) && K > 0) {
-        skinny_job j = {be, out, a, b, M, N, K, (size_t)N, 1, accumulate};
-        const float *at = tb && M >= WIDE_FROM ? transpose_blocks(be, a, M, K) : NULL;
-        if (at) j.a = at;
-        tg_cpu_for(be, (size_t)N, skinny_grain(M, N, K),
-                   at   ? wide_range
-                   : tb ? dots_range
-                        : skinny_range,
-                   &j);
-    } else if (N == 1 && K > 0) { /* the transposed product: b is a row, a the large operand */
-        skinny_job j = {be, out, b, a, 1, M, K, (size_t)M, 1, accumulate};
-        tg_cpu_for(be, (size_t)M, skinny_grain(1, M, K), ta ? skinny_range : dots_range, &j);
-    } else {
+    if (N == 1 && K > 0)
+        vector_matrix(
+            be, (vector_job){.out = out, .x = b, .m = a, .N = M, .K = K, .accumulate = accumulate},
+            ta);
+    else if (M == 1 && ta && K > 0)
+        vector_matrix(
+            be, (vector_job){.out = out, .x = a, .m = b, .N = N, .K = K, .accumulate = accumulate},
+            !tb);
+    else
         tg_cpu_gemm(be, &(tg_gemm){.c = out,
                                    .a = a,
                                    .b = b,
@@ -81,7 +59,6 @@ void tg_cpu_matmul(tg_backend *be, float *out, const float *a, const float *b, i
                                    .ta = ta,
                                    .tb = tb,
                                    .accumulate = accumulate});
-    }
 }
 
 typedef struct bias_job {

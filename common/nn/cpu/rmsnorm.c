@@ -70,7 +70,7 @@ void tg_cpu_rmsnorm_backward(tg_backend *be, float *dx, float *dgamma, const flo
     const size_t N = (size_t)d.N, C = (size_t)d.C;
     j.block = TG_MAX(tg_cpu_grain(16384, d.C * d.H), (size_t)32);
     if (dgamma) {
-        size_t room = TG_CPU_SCRATCH_FLOATS / C;
+        size_t room = TG_CPU_OP_FLOATS / C;
         TG_ASSERT(room > 0);
         j.block = TG_MAX(j.block, (N + room - 1) / room);
         j.n_blocks = (int)((N + j.block - 1) / j.block);

@@ -5,6 +5,11 @@
 
 const tg_cpu_kernels TG_KERNEL(kernels) = {
     .isa = TG_ISA_NAME,
+    .gemm_rows = &TG_KERNEL(gemm_rows),
+    .gemm_cols = &TG_KERNEL(gemm_cols),
+    NAME(pack_rows),
+    NAME(pack_cols),
+    NAME(gemm_block),
     NAME(act),
     NAME(act_grad),
     NAME(gated),

@@ -1,0 +1,143 @@
+/* Blocks of a matrix product from packed panels: R rows of a as [k][R], TG_GEMM_COLS columns of b as [k][columns], zeros behind the
+ * last one.
+ *
+ * An element is summed over k in order by one chain of multiply-adds, whatever the number of rows or the edge it lies at: it
+ * depends on its row and its column alone. */
+#include "common/nn/cpu/kernels/kernels_isa.h"
+
+#if defined(TG_ISA_AVX512)
+enum { ROWS = 14 }; /* 28 sums, two vectors of b and a broadcast fill the 32 registers */
+#else
+enum { ROWS = 6 };
+#endif
+enum { COLS = 2 * LANES };
+
+const int TG_KERNEL(gemm_rows) = ROWS, TG_KERNEL(gemm_cols) = COLS;
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* Four rows by four. */
+INLINE void transpose4(float *to, size_t ld_to, const float *from, size_t ld_from) {
+    typedef float v4 __attribute__((vector_size(16)));
+    v4 a, b, c, d;
+    memcpy(&a, from, sizeof a);
+    memcpy(&b, from + ld_from, sizeof b);
+    memcpy(&c, from + 2 * ld_from, sizeof c);
+    memcpy(&d, from + 3 * ld_from, sizeof d);
+    v4 ab0 = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+       ab1 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    v4 cd0 = __builtin_shufflevector(c, d, 0, 4, 1, 5),
+       cd1 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    v4 r0 = __builtin_shufflevector(ab0, cd0, 0, 1, 4, 5),
+       r1 = __builtin_shufflevector(ab0, cd0, 2, 3, 6, 7);
+    v4 r2 = __builtin_shufflevector(ab1, cd1, 0, 1, 4, 5),
+       r3 = __builtin_shufflevector(ab1, cd1, 2, 3, 6, 7);
+    memcpy(to, &r0, sizeof r0);
+    memcpy(to + ld_to, &r1, sizeof r1);
+    memcpy(to + 2 * ld_to, &r2, sizeof r2);
+    memcpy(to + 3 * ld_to, &r3, sizeof r3);
+}
+
+/* to[k * ld_to + i] = from[i * ld_from + k] */
+INLINE void transpose(float *to, size_t ld_to, const float *from, size_t ld_from, int rows, int K) {
+    int k = 0;
+    for (; k + 4 <= K; k += 4) {
+        int i = 0;
+        for (; i + 4 <= rows; i += 4)
+            transpose4(to + (size_t)k * ld_to + i, ld_to, from + (size_t)i * ld_from + k, ld_from);
+        for (; i < rows; i++)
+            for (int j = k; j < k + 4; j++)
+                to[(size_t)j * ld_to + i] = from[(size_t)i * ld_from + j];
+    }
+    for (; k < K; k++)
+        for (int i = 0; i < rows; i++) to[(size_t)k * ld_to + i] = from[(size_t)i * ld_from + k];
+}
+
+void TG_KERNEL(pack_rows)(float *to, const float *a, size_t lda, bool ta, int rows, int K) {
+    if (!ta)
+        transpose(to, (size_t)rows, a, lda, rows, K);
+    else if (rows == ROWS)
+        for (int k = 0; k < K; k++)
+            memcpy(to + (size_t)k * ROWS, a + (size_t)k * lda, ROWS * sizeof *to);
+    else
+        for (int k = 0; k < K; k++)
+            for (int i = 0; i < rows; i++) to[(size_t)k * rows + i] = a[(size_t)k * lda + i];
+}
+
+void TG_KERNEL(pack_cols)(float *to, const float *b, size_t ldb, bool tb, int cols, int K) {
+    if (cols < COLS) memset(to, 0, (size_t)K * COLS * sizeof *to);
+    if (tb)
+        transpose(to, COLS, b, ldb, cols, K);
+    else if (cols == COLS)
+        for (int k = 0; k < K; k++, to += COLS, b += ldb) memcpy(to, b, COLS * sizeof *to);
+    else
+        for (int k = 0; k < K; k++, to += COLS, b += ldb) memcpy(to, b, (size_t)cols * sizeof *to);
+}
+
+INLINE void finish_rows(const tg_gemm_block *g, vf (*sum)[2], const int R) {
+    float edge[ROWS][COLS];
+    for (int i = 0; i < R; i++) {
+        float *c = g->c + (size_t)i * g->ldc;
+        if (g->cols == COLS) {
+            vf s0 = sum[i][0], s1 = sum[i][1];
+            if (g->add) s0 = vload(c) + s0, s1 = vload(c + LANES) + s1;
+            if (g->bias) s0 += vload(g->bias), s1 += vload(g->bias + LANES);
+            vstore(c, s0);
+            vstore(c + LANES, s1);
+        } else {
+            vstore(edge[i], sum[i][0]);
+            vstore(edge[i] + LANES, sum[i][1]);
+            for (int j = 0; j < g->cols; j++) {
+                float s = g->add ? c[j] + edge[i][j] : edge[i][j];
+                c[j] = g->bias ? s + g->bias[j] : s;
+            }
+        }
+    }
+}
+
+INLINE void block(const tg_gemm_block *g, const int R) {
+    vf sum[ROWS][2];
+    for (int i = 0; i < R; i++) sum[i][0] = sum[i][1] = (vf){0};
+    const float *a = g->a, *b = g->b;
+    const char *ahead = g->ahead;
+    const size_t step = g->step;
+    for (int i = 0; i < R; i++) {
+        __builtin_prefetch(g->c + (size_t)i * g->ldc, 1, 3);
+        if (COLS > 16) __builtin_prefetch(g->c + (size_t)i * g->ldc + 16, 1, 3);
+    }
+    for (int k = 0; k < g->depth; k++) {
+        vf b0 = vload(b), b1 = vload(b + LANES);
+        __builtin_prefetch(ahead, 0, 2);
+        ahead += step;
+        for (int i = 0; i < R; i++) {
+            sum[i][0] += b0 * a[i];
+            sum[i][1] += b1 * a[i];
+        }
+        a += R;
+        b += COLS;
+    }
+    finish_rows(g, sum, R);
+}
+
+void TG_KERNEL(gemm_block)(const tg_gemm_block *g) {
+    switch (g->rows) {
+#define CASE(R)                                                                                    \
+    case R: block(g, R); break;
+        CASE(1)
+        CASE(2)
+        CASE(3)
+        CASE(4)
+        CASE(5)
+        CASE(6)
+#if defined(TG_ISA_AVX512)
+        CASE(7)
+        CASE(8)
+        CASE(9)
+        CASE(10)
+        CASE(11)
+        CASE(12)
+        CASE(13)
+        CASE(14)
+#endif
+    }
+}
