@@ -12,7 +12,7 @@
 enum {
     DEPTH = 384,
     MAX_COLS = 32,    /* of a panel of b */
-    TILE_ROWS = 336,  /* a block of a, rows by DEPTH, stays in the second cache */
+    TILE_ROWS = 448,  /* a block of a, rows by DEPTH, stays in the second cache */
     TILE_COLS = 512,  /* at most */
     TILES_WANTED = 24 /* enough that a late thread costs little */
 };

@@ -130,13 +130,11 @@ typedef struct tg_cpu_kernels {
     /* out[m * ldm + j * ldn] = (or +=) a[m] . b[j], rows of K floats; m < M, j < N. */
     void (*dots)(float *out, size_t ldm, size_t ldn, const float *a, size_t lda, const float *b,
                  size_t ldb, int M, int N, int K, bool accumulate);
-    /* As dots, with a given as blocks of 16 rows, each transposed to (K, 16) and padded with zeros. */
-    void (*wide)(float *out, size_t ldo, const float *at, const float *b, size_t ldb, int M, int N,
-                 int K, bool accumulate);
-    /* The same product, transposed: out[j * TG_SCORE_LD + m], for M <= 32; all lanes of a block are written. */
+    /* As dots, transposed: out[j * TG_SCORE_LD + m], for M <= 32. a is given as blocks of 16 rows, each transposed to (K, 16) and padded
+     * with zeros; all lanes of a block are written. */
     void (*wide_scores)(float *out, const float *at, const float *b, size_t ldb, int M, int N,
                         int K);
-    /* Rows of a into the blocks that `wide` wants: at has M rounded up to 16, times K floats. */
+    /* Rows of a into the blocks that wide_scores wants: at has M rounded up to 16, times K floats. */
     void (*transpose16)(float *at, const float *a, size_t lda, int M, int K);
     /* out (M,N) = (or +=) op(a) (M,K) b (K,N), M small: b is not packed. K > 0. */
     void (*skinny)(float *out, size_t ldo, const float *a, size_t lda, bool ta, const float *b,

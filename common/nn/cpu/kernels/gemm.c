@@ -38,19 +38,24 @@ INLINE void transpose4(float *to, size_t ld_to, const float *from, size_t ld_fro
     memcpy(to + 3 * ld_to, &r3, sizeof r3);
 }
 
-/* to[k * ld_to + i] = from[i * ld_from + k] */
+/* to[k * ld_to + i] = from[i * ld_from + k], a few cache lines of four rows at a time: rows a multiple of 4 KB apart evict each other. */
 INLINE void transpose(float *to, size_t ld_to, const float *from, size_t ld_from, int rows, int K) {
-    int k = 0;
-    for (; k + 4 <= K; k += 4) {
+    enum { RUN = 64 };
+    for (int k0 = 0, k1; k0 < K; k0 = k1) {
+        k1 = K - k0 < RUN ? K : k0 + RUN;
         int i = 0;
-        for (; i + 4 <= rows; i += 4)
-            transpose4(to + (size_t)k * ld_to + i, ld_to, from + (size_t)i * ld_from + k, ld_from);
+        for (; i + 4 <= rows; i += 4) {
+            const float *row = from + (size_t)i * ld_from;
+            int k = k0;
+            for (; k + 4 <= k1; k += 4)
+                transpose4(to + (size_t)k * ld_to + i, ld_to, row + k, ld_from);
+            for (; k < k1; k++)
+                for (int r = 0; r < 4; r++)
+                    to[(size_t)k * ld_to + i + r] = row[(size_t)r * ld_from + k];
+        }
         for (; i < rows; i++)
-            for (int j = k; j < k + 4; j++)
-                to[(size_t)j * ld_to + i] = from[(size_t)i * ld_from + j];
+            for (int k = k0; k < k1; k++) to[(size_t)k * ld_to + i] = from[(size_t)i * ld_from + k];
     }
-    for (; k < K; k++)
-        for (int i = 0; i < rows; i++) to[(size_t)k * ld_to + i] = from[(size_t)i * ld_from + k];
 }
 
 void TG_KERNEL(pack_rows)(float *to, const float *a, size_t lda, bool ta, int rows, int K) {

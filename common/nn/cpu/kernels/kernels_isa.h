@@ -52,8 +52,6 @@ void TG_KERNEL(decode)(float *out, const float *q, const float *k, const float *
                        int D, float scale);
 void TG_KERNEL(dots)(float *out, size_t ldm, size_t ldn, const float *a, size_t lda, const float *b,
                      size_t ldb, int M, int N, int K, bool accumulate);
-void TG_KERNEL(wide)(float *out, size_t ldo, const float *at, const float *b, size_t ldb, int M,
-                     int N, int K, bool accumulate);
 void TG_KERNEL(wide_scores)(float *out, const float *at, const float *b, size_t ldb, int M, int N,
                             int K);
 void TG_KERNEL(transpose16)(float *at, const float *a, size_t lda, int M, int K);

@@ -49,14 +49,11 @@ enum { WIDE = 16, ROWS_AT_ONCE = 8 };
 
 enum { VECS = WIDE / LANES };
 
-/* acc[j] = the dot products of 16 rows with row j of NR rows of b: the 16 values of at[k] lie in vector lanes, b is broadcast. `ahead`
- * is where b will be read next; fetching it in order of address, not row by row, keeps it one stream for the memory. */
+/* acc[j] = the dot products of 16 rows with row j of NR rows of b: the 16 values of at[k] lie in vector lanes, b is broadcast. */
 static inline __attribute__((always_inline)) void wide_sums(vf acc[ROWS_AT_ONCE][VECS],
                                                             const float *at, const float *b,
-                                                            size_t ldb, int K, const float *ahead,
-                                                            const int NR) {
+                                                            size_t ldb, int K, const int NR) {
     for (int k = 0; k < K; k++) {
-        if (ahead && k % (LINE / NR) == 0) __builtin_prefetch(ahead + (size_t)k * NR, 0, 2);
         for (int v = 0; v < VECS; v++) {
             vf x = vload(at + (size_t)k * WIDE + v * LANES);
             for (int j = 0; j < NR; j++) acc[j][v] += x * b[(size_t)j * ldb + k];
@@ -65,42 +62,9 @@ static inline __attribute__((always_inline)) void wide_sums(vf acc[ROWS_AT_ONCE]
 }
 
 static inline __attribute__((always_inline)) void
-wide_block(float *out, size_t ldo, const float *at, const float *b, size_t ldb, int M, int K,
-           bool accumulate, const float *ahead, const int NR) {
-    vf acc[ROWS_AT_ONCE][VECS] = {{{0}}};
-    wide_sums(acc, at, b, ldb, K, ahead, NR);
-    for (int j = 0; j < NR; j++) {
-        float sums[WIDE];
-        memcpy(sums, acc[j], sizeof sums);
-        for (int m = 0; m < M; m++) put(out + (size_t)m * ldo + j, sums[m], accumulate);
-    }
-}
-
-void TG_KERNEL(wide)(float *out, size_t ldo, const float *at, const float *b, size_t ldb, int M,
-                     int N, int K, bool accumulate) {
-    for (int j = 0, step; j < N; j += step) {
-        const int left = N - j;
-        step = left >= ROWS_AT_ONCE ? ROWS_AT_ONCE : left >= 4 ? 4 : 1;
-        const float *y = b + (size_t)j * ldb,
-                    *ahead = left >= 2 * ROWS_AT_ONCE ? y + ROWS_AT_ONCE * ldb : y;
-        for (int m = 0; m < M; m += WIDE) {
-            const int rows = M - m < WIDE ? M - m : WIDE;
-            const float *x = at + (size_t)m * (size_t)K;
-            float *o = out + (size_t)m * ldo + j;
-            if (step == ROWS_AT_ONCE)
-                wide_block(o, ldo, x, y, ldb, rows, K, accumulate, ahead, ROWS_AT_ONCE);
-            else if (step == 4)
-                wide_block(o, ldo, x, y, ldb, rows, K, accumulate, NULL, 4);
-            else
-                wide_block(o, ldo, x, y, ldb, rows, K, accumulate, NULL, 1);
-        }
-    }
-}
-
-static inline __attribute__((always_inline)) void
 scores_block(float *out, const float *at, const float *b, size_t ldb, int K, const int NR) {
     vf acc[ROWS_AT_ONCE][VECS] = {{{0}}};
-    wide_sums(acc, at, b, ldb, K, NULL, NR);
+    wide_sums(acc, at, b, ldb, K, NR);
     for (int j = 0; j < NR; j++)
         for (int v = 0; v < VECS; v++) vstore(out + (size_t)j * TG_SCORE_LD + v * LANES, acc[j][v]);
 }

@@ -39,7 +39,6 @@ const tg_cpu_kernels TG_KERNEL(kernels) = {
     NAME(dot),
     NAME(decode),
     NAME(dots),
-    NAME(wide),
     NAME(wide_scores),
     NAME(transpose16),
     NAME(skinny),
