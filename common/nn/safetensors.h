@@ -6,44 +6,12 @@
 #ifndef TG_NN_SAFETENSORS_H
 #define TG_NN_SAFETENSORS_H
 
-#include "common/base/file.h"
 #include "common/base/status.h"
+#include "common/nn/stored.h"
 
 #include <stddef.h>
-#include <stdint.h>
 
-typedef enum tg_dtype {
-    TG_F32,
-    TG_F16,
-    TG_BF16,
-    TG_F64,
-    TG_I32,
-    TG_I64,
-    TG_U8,
-    TG_I8,
-    TG_BOOL8
-} tg_dtype;
-
-const char *tg_dtype_name(tg_dtype dtype); /* as in the file: "BF16" */
-size_t tg_dtype_bytes(tg_dtype dtype);
-
-enum { TG_ST_MAX_DIMS = 8 };
-
-typedef struct tg_st_tensor {
-    char *name;
-    tg_dtype dtype;
-    int ndim;
-    int64_t shape[TG_ST_MAX_DIMS];
-    size_t count;              /* elements */
-    const unsigned char *data; /* inside the map; aligned to nothing */
-    size_t bytes;
-} tg_st_tensor;
-
-typedef struct tg_safetensors {
-    tg_filemap map;
-    tg_st_tensor *tensors; /* in the order of their data */
-    size_t n;
-} tg_safetensors;
+typedef tg_tensor_file tg_safetensors;
 
 tg_status tg_safetensors_open(tg_safetensors *st, const char *path, tg_error *err) TG_MUST_CHECK;
 /* The same on bytes in memory, which are borrowed until close; `name` stands for the file in
@@ -53,13 +21,7 @@ tg_status tg_safetensors_open_memory(tg_safetensors *st, const char *name, const
 void tg_safetensors_close(tg_safetensors *st);
 const tg_st_tensor *tg_safetensors_find(const tg_safetensors *st,
                                         const char *name); /* NULL: none */
-/* Converts f32, f16, bf16 or f64 to f32; out has t->count floats. */
-tg_status tg_st_to_f32(const tg_st_tensor *t, float *out, tg_error *err) TG_MUST_CHECK;
-/* Elements begin .. begin + count - 1 of it. */
-tg_status tg_st_to_f32_part(const tg_st_tensor *t, size_t begin, size_t count, float *out,
-                            tg_error *err) TG_MUST_CHECK;
-
-/* Writing: tensors in the given order, f32 or i64; the file appears complete or not at all. */
+/* Writing: tensors in the given order, any type; the file appears complete or not at all. */
 typedef struct tg_st_write {
     const char *name;
     tg_dtype dtype;

@@ -162,7 +162,7 @@ static tg_status read_dtype(struct cursor *c, tg_dtype *out) {
         return TG_OK;
     }
     return tg_fail(c->err, TG_DATA,
-                   "dtype %.32s is not one of F32, F16, BF16, F64, I32, I64, U8, I8, BOOL",
+                   "dtype %.32s is not one of F32, F16, BF16, F64, I32, I64, I16, U8, I8, BOOL",
                    c->key.data);
 }
 

@@ -6,12 +6,10 @@
 #include "common/nn/backend.h"
 #include "common/nn/family/family.h"
 #include "common/nn/params.h"
-#include "common/nn/safetensors.h"
+#include "common/nn/tensor_set.h"
 
 typedef struct tg_weights {
-    tg_safetensors *files;
-    char **paths;
-    size_t n_files;
+    tg_tensor_set set;
     const tg_st_tensor *
         *found;       /* one per parameter; NULL only for a value head the folder does not have */
     size_t *found_in; /* which file */

@@ -1,0 +1,95 @@
+/* Which files of a folder hold its weights. Every file is mapped once, however many tensors the index takes from it. */
+#include "common/nn/tensor_set.h"
+
+#include "common/base/alloc.h"
+#include "common/base/check.h"
+#include "common/nn/family/config_json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+tg_status tg_tensor_set_add(tg_tensor_set *s, const char *folder, const char *name, tg_error *err) {
+    char *path = tg_path_join(folder, name);
+    tg_tensor_file *files = tg_realloc_array(s->files, s->n + 1, sizeof *files);
+    if (files) s->files = files;
+    char **paths = tg_realloc_array(s->paths, s->n + 1, sizeof *paths);
+    if (paths) s->paths = paths;
+    if (!path || !files || !paths) {
+        tg_free(path);
+        return tg_fail_nomem(err, sizeof *files);
+    }
+    s->paths[s->n] = path;
+    tg_status st = tg_tensor_file_open(&s->files[s->n], path, err);
+    s->n++; /* a failed open leaves an empty entry, which close accepts */
+    return st;
+}
+
+/* name has no slash in it */
+static bool has_file(const tg_tensor_set *s, const char *name) {
+    for (size_t i = 0; i < s->n; i++)
+        if (!strcmp(strrchr(s->paths[i], '/') + 1, name)) return true;
+    return false;
+}
+
+/* {"weight_map": {tensor: file}} */
+static tg_status open_shards(tg_tensor_set *s, const char *folder, const char *name,
+                             tg_error *err) {
+    tg_config_json index;
+    tg_status st = tg_config_json_open(&index, folder, name, err);
+    if (st != TG_OK) return st;
+    json_t *map = json_object_get(index.root, "weight_map"), *file;
+    const char *tensor;
+    if (!json_is_object(map))
+        st = tg_fail(err, TG_DATA, "%s: weight_map: expected an object", index.path);
+    json_object_foreach(map, tensor, file) {
+        const char *shard = json_string_value(file);
+        if (!shard || !shard[0] || strchr(shard, '/'))
+            st = tg_fail(err, TG_DATA,
+                         "%s: weight_map: %.100s: expected the name of a file in the folder",
+                         index.path, tensor);
+        else if (!has_file(s, shard))
+            st = tg_tensor_set_add(s, folder, shard, err);
+        if (st != TG_OK) break;
+    }
+    tg_config_json_close(&index);
+    return st;
+}
+
+bool tg_folder_has(const char *folder, const char *name) {
+    char path[4096]; /* PATH_MAX: nothing longer can be opened */
+    int len = snprintf(path, sizeof path, "%s/%s", folder, name);
+    return len > 0 && (size_t)len < sizeof path && tg_path_exists(path);
+}
+
+tg_status tg_tensor_set_open(tg_tensor_set *s, const char *folder, tg_error *err) {
+    static const struct {
+        const char *name;
+        bool is_index;
+    } names[] = {{"model.safetensors", false},
+                 {"model.safetensors.index.json", true},
+                 {"pytorch_model.bin", false},
+                 {"pytorch_model.bin.index.json", true}};
+    *s = (tg_tensor_set){0};
+    for (size_t i = 0; i < TG_COUNT_OF(names); i++) {
+        if (!tg_folder_has(folder, names[i].name)) continue;
+        tg_status st = names[i].is_index ? open_shards(s, folder, names[i].name, err)
+                                         : tg_tensor_set_add(s, folder, names[i].name, err);
+        if (st != TG_OK) tg_tensor_set_close(s);
+        return st;
+    }
+    return tg_fail(
+        err, TG_NOINPUT,
+        "%s: no weights: neither model.safetensors nor pytorch_model.bin, nor an index of "
+        "shards of either (model.safetensors.index.json)",
+        folder);
+}
+
+void tg_tensor_set_close(tg_tensor_set *s) {
+    for (size_t i = 0; i < s->n; i++) {
+        tg_tensor_file_close(&s->files[i]);
+        tg_free(s->paths[i]);
+    }
+    tg_free(s->files);
+    tg_free(s->paths);
+    *s = (tg_tensor_set){0};
+}
