@@ -214,7 +214,7 @@ test-ops: tests ## Op-level comparison and gradient checks only
 	$(Q)$(RUNNER) $(if $(OPS_BIN),"$(OPS_BIN) test" "$(OPS_BIN) grad")
 test-integration: tests ## Real processes on real sockets
 	$(Q)$(RUNNER) $(INTEGRATION)
-THREADED := base endpoint link pool server text tokenizer_use backend collect halt
+THREADED := base endpoint link pool server text tokenizer_use encode backend collect halt
 test-threads: tests ## What runs on several threads: what make tsan looks at
 	$(Q)$(RUNNER) $(foreach t,$(THREADED),$(BUILD)/tests/unit/test_$(t)) "$(OPS_BIN) test -o matmul" tests/integration/env_server.sh
 test-learning: tests ## Runs that must reach a reward

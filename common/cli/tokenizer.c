@@ -4,12 +4,32 @@
 #include "common/base/alloc.h"
 #include "common/base/file.h"
 #include "common/base/str.h"
-#include "common/config/args.h"
+#include "common/config/locate.h"
 #include "common/text/bpe_train.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+
+tg_status tg_cli_open_tokenizer(const char *name, tg_tokenizer **out, tg_error *err) {
+    if (!name) return tg_fail(err, TG_USAGE, "--tokenizer DIR is missing");
+    if (tg_path_exists(name)) return tg_tokenizer_open(out, name, err);
+    char *folder = NULL;
+    tg_status st = tg_model_locate(name, &folder, err);
+    if (st == TG_OK) st = tg_tokenizer_open(out, folder, err);
+    tg_free(folder);
+    return st;
+}
+
+tg_status tg_cli_open_input(const tg_args *args, FILE **out, tg_error *err) {
+    *out = args->n_positional ? fopen(args->positional[0], "rb") : stdin;
+    return *out ? TG_OK : tg_fail_errno(err, TG_NOINPUT, "%s", args->positional[0]);
+}
+
+tg_status tg_cli_bad_lines(long bad, tg_error *err) {
+    if (!bad) return TG_OK;
+    return tg_fail(err, TG_DATA, "%ld line%s could not be used", bad, bad == 1 ? "" : "s");
+}
 
 /* {"text": "…"} a line; the line's number is for messages. */
 static tg_status add_jsonl(tg_bpe_trainer *b, const char *path, const char *text, size_t len,

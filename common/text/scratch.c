@@ -12,7 +12,8 @@ void tg_scratch_pool_init(tg_scratch_pool *p) {
 static void destroy(tg_scratch *s) {
     tg_buf_fini(&s->clean);
     tg_spans_fini(&s->at);
-    tg_free(s->strips.data);
+    tg_tokens_fini(&s->tokens[0]);
+    tg_tokens_fini(&s->tokens[1]);
     tg_aligned_fini(&s->normal[0]);
     tg_aligned_fini(&s->normal[1]);
     tg_aligned_fini(&s->spaced);

@@ -6,6 +6,7 @@
 #ifndef TG_TEXT_SCRATCH_H
 #define TG_TEXT_SCRATCH_H
 
+#include "common/text/postproc.h"
 #include "common/text/view.h"
 #include "common/text/wordcache.h"
 
@@ -43,7 +44,7 @@ typedef struct tg_path_node {
 typedef struct tg_scratch {
     tg_buf clean;         /* the text as valid UTF-8, when it was not */
     tg_spans at;          /* code points of the text */
-    tg_strips strips;     /* of added tokens */
+    tg_tokens tokens[2];  /* of the texts of a row */
     tg_aligned normal[2]; /* normalised segment: steps write the one and the other in turn */
     tg_aligned prefixed;  /* with the prefix space */
     tg_aligned spaced;    /* with the spaces of Metaspace */

@@ -9,10 +9,6 @@
 
 #include <string.h>
 
-static const char *token_text(const void *arg, int32_t id) {
-    return tg_tokenizer_token(arg, id);
-}
-
 /* Code points of each byte of the text. */
 static tg_status number_bytes(tg_spans *at, const char *s, size_t len, tg_error *err) {
     at->n = 0;
@@ -77,8 +73,10 @@ static tg_status encode_text(const tg_tokenizer *t, tg_scratch *s, tg_view v, tg
     return done < v.len ? encode_segment(t, s, tg_view_slice(v, done, v.len), out, err) : TG_OK;
 }
 
-static tg_status encode(const tg_tokenizer *t, tg_scratch *s, const char *text, size_t len,
-                        unsigned flags, tg_sink *out, tg_error *err) {
+tg_status tg_tokenizer_tokens(const tg_tokenizer *t, tg_scratch *s, const char *text, size_t len,
+                              bool spans, tg_tokens *out, tg_error *err) {
+    if (!text) text = "";
+    out->ids.n = out->spans.n = out->strips.n = 0;
     if (tg_utf8_valid_prefix(text, len) != len) {
         tg_buf_reset(&s->clean);
         tg_utf8_append_lossy(&s->clean, text, len);
@@ -86,17 +84,13 @@ static tg_status encode(const tg_tokenizer *t, tg_scratch *s, const char *text, 
         text = s->clean.data, len = s->clean.len;
     }
     tg_view v = {text, len, NULL};
-    tg_status st = TG_OK;
-    if (out->spans || t->pretok.wants_places) {
-        st = number_bytes(&s->at, text, len, err);
+    if (spans || t->pretok.wants_places) {
+        tg_status st = number_bytes(&s->at, text, len, err);
+        if (st != TG_OK) return st;
         v.at = s->at.data;
     }
-    size_t start = out->ids->n;
-    if (st == TG_OK) st = encode_text(t, s, v, out, err);
-    if (st == TG_OK)
-        st = tg_postproc_run(&t->postproc, flags & TG_ENCODE_SPECIAL, out, start, token_text, t,
-                             err);
-    return st;
+    tg_sink sink = {&out->ids, spans ? &out->spans : NULL, &out->strips};
+    return encode_text(t, s, v, &sink, err);
 }
 
 tg_status tg_tokenizer_encode_spans(const tg_tokenizer *t, const char *text, size_t len,
@@ -105,9 +99,13 @@ tg_status tg_tokenizer_encode_spans(const tg_tokenizer *t, const char *text, siz
     tg_scratch *s = tg_scratch_take(t->pool);
     if (!s) return tg_fail_nomem(err, sizeof *s);
     size_t n_ids = ids->n, n_spans = spans ? spans->n : 0;
-    s->strips.n = 0;
-    tg_sink out = {ids, spans, &s->strips};
-    tg_status st = encode(t, s, text ? text : "", len, flags, &out, err);
+    tg_tokens *tokens = &s->tokens[0];
+    tg_status st = tg_tokenizer_tokens(t, s, text, len, spans != NULL, tokens, err);
+    tg_token_range range[2] = {{tokens, 0, tokens->ids.n, false}};
+    if (st == TG_OK &&
+        !tg_postproc_row(&t->postproc, &t->postproc.plan[0][(flags & TG_ENCODE_SPECIAL) != 0],
+                         range, &(tg_row){.ids = ids, .spans = spans}))
+        st = tg_fail_nomem(err, tokens->ids.n);
     tg_scratch_give(t->pool, s);
     if (st != TG_OK) {
         ids->n = n_ids;

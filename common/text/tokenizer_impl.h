@@ -24,6 +24,9 @@ struct tg_tokenizer {
     bool *special;      /* id -> is it special */
     int32_t bos, eos, pad, unk;
     int64_t max_length;
+    bool truncate_left, pad_left; /* truncation_side, padding_side */
+    uint8_t pad_type;             /* pad_token_type_id */
+    bool clean_up;                /* clean_up_tokenization_spaces */
     char *config_json;  /* tokenizer_config.json as it was read; NULL: there was none */
     char *special_json; /* special_tokens_map.json */
 
@@ -34,6 +37,9 @@ struct tg_tokenizer {
 tg_status tg_settings_read(tg_tokenizer *t, const char *folder, tg_error *err) TG_MUST_CHECK;
 /* The same from the text of a tokenizer_config.json; NULL: there is none. */
 tg_status tg_settings_parse(tg_tokenizer *t, const char *config, tg_error *err) TG_MUST_CHECK;
+/* The tokens of one text, before special tokens; replaces what out holds. */
+tg_status tg_tokenizer_tokens(const tg_tokenizer *t, tg_scratch *s, const char *text, size_t len,
+                              bool spans, tg_tokens *out, tg_error *err) TG_MUST_CHECK;
 /* The tokenizer as a tokenizer.json (tokenizer_save.c). */
 void tg_tokenizer_write_json(const tg_tokenizer *t, tg_buf *out);
 

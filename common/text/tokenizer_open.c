@@ -223,16 +223,6 @@ static tg_status read_vocab_txt(tg_tokenizer *t, const char *folder, bool *found
     return st;
 }
 
-/* The id of every special token that a part adds must exist. */
-static tg_status check_ids(const tg_ids *ids, int32_t size, tg_error *err) {
-    for (size_t i = 0; i < ids->n; i++)
-        if (ids->data[i] >= size)
-            return tg_fail(err, TG_DATA,
-                           "post_processor: id %d is not below the vocabulary's size %d",
-                           (int)ids->data[i], (int)size);
-    return TG_OK;
-}
-
 static const char *text_of(const void *arg, int32_t id) {
     return ((const tg_tokenizer *)arg)->token[id];
 }
@@ -252,15 +242,11 @@ static tg_status finish(tg_tokenizer *t, tg_error *err) {
         t->token[a->id] = a->content;
         t->special[a->id] = a->special;
     }
-    tg_status st = TG_OK;
-    for (size_t i = 0; i < t->postproc.n && st == TG_OK; i++) {
-        st = check_ids(&t->postproc.part[i].before, t->size, err);
-        if (st == TG_OK) st = check_ids(&t->postproc.part[i].after, t->size, err);
-    }
-    if (st == TG_OK) st = tg_added_build(&t->added, &t->normalizer, err);
+    tg_status st = tg_added_build(&t->added, &t->normalizer, err);
     /* A token that is searched in normalised text is shown so, too, as in Hugging Face. */
     for (size_t i = 0; st == TG_OK && i < t->added.normal.n; i++)
         t->token[t->added.normal.patterns[i].token->id] = t->added.normal.patterns[i].text;
+    if (st == TG_OK) st = tg_postproc_build(&t->postproc, t->size, text_of, t, err);
     if (st == TG_OK) st = tg_text_decoder_build(&t->decoder, t->size, text_of, t, err);
     return st;
 }

@@ -135,6 +135,61 @@ def compare(name, folder, t, texts):
             note(g == want, f"{name}: decode {ids} {args}: {g!r} != {want!r}")
 
 
+def row_of(e, t):
+    return {"ids": e.ids, "tokens": [t.id_to_token(i) for i in e.ids], "offsets": [list(o) for o in e.offsets], "attention_mask": e.attention_mask,
+            "type_ids": e.type_ids, "special_tokens_mask": e.special_tokens_mask}
+
+
+def encode_or_none(t, text, special):
+    try:
+        return t.encode(*(text if isinstance(text, list) else [text]), add_special_tokens=special)
+    except BaseException:  # also a panic: a stride that is not below what is kept
+        return None
+
+
+def rows(name, folder, t, texts, sets):
+    """Pairs, truncation and padding with random options: every array of every row, cut-off ones too."""
+    rng = random.Random(SEED + len(texts))
+    pad = next((a.content for _, a in sorted(t.get_added_tokens_decoder().items()) if a.special), None)
+    with open(folder + "/tokenizer_config.json", "w") as f:
+        json.dump({"pad_token": pad} if pad else {}, f)
+    for _ in range(sets):
+        special, args = rng.random() < 0.8, ["--masks"]
+        batch = [x if rng.random() < 0.4 else [x, rng.choice(texts)] for x in rng.sample(texts, min(len(texts), 40))]
+        t.no_truncation(), t.no_padding()
+        if rng.random() < 0.85:
+            kind = {"max_length": rng.choice([0, 1, 2, 3, 4, 5, 6, 8, 13, 30, 100]), "stride": rng.choice([0, 0, 1, 2, 5]),
+                    "strategy": rng.choice(["longest_first", "longest_first", "only_first", "only_second"]), "direction": rng.choice(["left", "right"])}
+            try:
+                t.enable_truncation(**kind)
+            except ValueError:  # a stride that can never be
+                continue
+            if not kind["max_length"]:
+                continue  # 0 means none on the command line
+            args += ["--max-length", str(kind["max_length"]), "--stride", str(kind["stride"]), "--truncate", kind["strategy"], "--truncation-side",
+                     kind["direction"], "--overflow"]
+        lengths = [encode_or_none(t, x, special) for x in batch]
+        if pad and rng.random() < 0.7:
+            length, multiple, side = rng.choice([None, None, 1, 7, 12, 40]), rng.choice([None, 1, 4, 8]), rng.choice(["left", "right"])
+            t.enable_padding(direction=side, pad_id=t.token_to_id(pad), pad_token=pad, length=length, pad_to_multiple_of=multiple)
+            args += ["--pad", "length" if length else "longest", "--padding-side", side] + (["--pad-to", str(length)] if length else []) + (
+                ["--pad-multiple", str(multiple)] if multiple else [])
+        good = [x for x, e in zip(batch, lengths) if e is not None]
+        want = iter(t.encode_batch([tuple(x) if isinstance(x, list) else x for x in good], add_special_tokens=special))
+        for x, e, g in zip(batch, lengths, run(["tokenize", "--tokenizer", folder, "--jsonl", "--threads", "2"] + args + ([] if special else ["--no-special"]), batch)):
+            if e is None:
+                note(g and "error" in g, f"{name}: {args} {x!r:.80}: expected an error")
+                continue
+            e = next(want)
+            w = row_of(e, t)
+            if "--overflow" in args:
+                w["overflow"] = [row_of(o, t) for o in e.overflowing]
+            key = next((k for k in w if not g or g.get(k) != w[k]), None)
+            note(g == w, f"{name}: {args} {x!r:.80} {key}: {str(g.get(key) if g else None):.200} != {str(w[key]) if key else '':.200}")
+    t.no_truncation(), t.no_padding()
+    os.remove(folder + "/tokenizer_config.json")
+
+
 def saved(name, folder, t, tmp):
     """What we save is to Hugging Face the same tokenizer."""
     p = subprocess.run([BUILD + "/tests/save-tokenizer", folder, tmp], capture_output=True, text=True)
@@ -264,6 +319,7 @@ def main():
             specials = [a.content for a in t.get_added_tokens_decoder().values()]
             texts = strings(SEED * 1000 + k, N, specials)
             compare(name, folder, t, texts)
+            rows(name, folder, t, texts, max(3, N // 40))
             saved(name, folder, t, tmp + "/saved")
             if k == 0:
                 broken_utf8(folder, t)

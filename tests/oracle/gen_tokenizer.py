@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/golden/tokenizer: small tokenizers made by Hugging Face `tokenizers`, and for each cases.jsonl with the ids, offsets and decoded
-texts it gives. gpt2-a, a tokenizer of the recorded runs, gets its cases only."""
+texts it gives; rows.jsonl has pairs, truncation and padding. gpt2-a, a tokenizer of the recorded runs, gets its cases only.
+Argument "rows": writes rows.jsonl only."""
 import json
 import os
 import random
@@ -65,15 +66,51 @@ def write(name, t):
                                 "skipped": t.decode(ids, skip_special_tokens=True)}, separators=(",", ":")) + "\n")
 
 
-write("gpt2-a", Tokenizer.from_file(GOLDEN + "/gpt2-a/tokenizer.json"))
-write("roberta", roberta())
-write("split", split())
-CORPUS = ("the cat and the dog went to the house", "é è ü naïve café", "hello world Hello word words 123 456 don't . , ! ?") * 3
-bert = wordpiece(CORPUS, normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer())
-bert.add_tokens(FLAGS)
-write("bert", bert)
-write("t5", unigram(CORPUS, normalizers.Precompiled(small_charsmap({k: v for k, v in RULES.items() if len(k) < 2})), pre_tokenizers.Sequence(
-    [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]), decoders.Metaspace()))
-first = llama(CORPUS, normalizer=normalizers.NFKC(), pre=pre_tokenizers.Metaspace(prepend_scheme="first", split=False))
-first.add_tokens(FLAGS)
-write("llama", first)
+def row_of(e):
+    return {"ids": e.ids, "offsets": [list(o) for o in e.offsets], "attention": e.attention_mask, "types": e.type_ids, "special": e.special_tokens_mask}
+
+
+def write_rows(name):
+    """Pairs, truncation and padding: a line holds the options, the texts and every row."""
+    folder = os.path.join(GOLDEN, name)
+    t = Tokenizer.from_file(folder + "/tokenizer.json")
+    rng = random.Random(6)
+    texts = TEXTS + [s for s in strings(12, 30, ["<mask>", EOT, "word"]) if len(s) < 30]
+    with open(folder + "/rows.jsonl", "w") as f:
+        while f.tell() < 20000:
+            o = {"special": rng.random() < 0.8, "max_length": rng.choice([3, 4, 5, 6, 9, 14]), "stride": rng.choice([0, 0, 1]),
+                 "strategy": rng.choice(["longest_first", "longest_first", "only_first", "only_second"]), "truncate_left": rng.random() < 0.5,
+                 "pad": rng.choice([0, 1, 2]), "pad_left": rng.random() < 0.5, "pad_length": 11, "pad_multiple": rng.choice([0, 4])}
+            batch = [[x] if rng.random() < 0.4 else [x, rng.choice(texts)] for x in rng.sample(texts, 3)]
+            t.no_padding(), t.no_truncation()
+            try:
+                t.enable_truncation(o["max_length"], stride=o["stride"], strategy=o["strategy"], direction="left" if o["truncate_left"] else "right")
+                if o["pad"]:
+                    t.enable_padding(direction="left" if o["pad_left"] else "right", pad_id=1, length=o["pad_length"] if o["pad"] == 2 else None,
+                                     pad_to_multiple_of=o["pad_multiple"] or None)
+                rows = [r for i, e in enumerate(t.encode_batch([x[0] if len(x) < 2 else tuple(x) for x in batch], add_special_tokens=o["special"]))
+                        for r in [dict(row_of(e), text=i)] + [dict(row_of(v), text=i) for v in e.overflowing]]
+            except BaseException:
+                rows = None  # cannot be cut so
+            line = json.dumps({"options": o, "texts": batch, "rows": rows}, separators=(",", ":")) + "\n"
+            f.write(line if len(line) < 2500 else "")
+
+
+def write_all():
+    write("gpt2-a", Tokenizer.from_file(GOLDEN + "/gpt2-a/tokenizer.json"))
+    write("roberta", roberta())
+    write("split", split())
+    CORPUS = ("the cat and the dog went to the house", "é è ü naïve café", "hello world Hello word words 123 456 don't . , ! ?") * 3
+    bert = wordpiece(CORPUS, normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer())
+    bert.add_tokens(FLAGS)
+    write("bert", bert)
+    write("t5", unigram(CORPUS, normalizers.Precompiled(small_charsmap({k: v for k, v in RULES.items() if len(k) < 2})), pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]), decoders.Metaspace()))
+    first = llama(CORPUS, normalizer=normalizers.NFKC(), pre=pre_tokenizers.Metaspace(prepend_scheme="first", split=False))
+    first.add_tokens(FLAGS)
+    write("llama", first)
+
+if "rows" not in sys.argv:  # training does not always give the same vocabulary: "rows" keeps the tokenizers that are there
+    write_all()
+for name in ("bert", "roberta", "split", "llama"):
+    write_rows(name)
