@@ -30,30 +30,56 @@ tg_status tg_arch_load(tg_arch *arch, const char *folder, tg_error *err) {
     return st;
 }
 
-tg_status tg_arch_check(const tg_arch *a, tg_error *err) {
-    if (!memchr(a->family, '\0', sizeof a->family) || !tg_family_find(a->family))
-        return tg_family_unknown(a->family, err);
+tg_arch tg_arch_encoder(const tg_arch *arch) {
+    tg_arch e = *arch;
+    e.kind = TG_KIND_ENCODER;
+    e.n_layers = arch->enc_layers;
+    e.n_heads = e.n_kv_heads = arch->enc_heads;
+    e.head_dim = arch->enc_head_dim;
+    e.mlp_width = arch->enc_mlp_width;
+    e.value_head = e.norm_first = false;
+    return e;
+}
+
+/* One stack's numbers; what: "" or "the encoder's ". */
+static tg_status check_stack(const tg_arch *a, const char *what, tg_error *err) {
     const struct {
         const char *name;
         int value, max;
     } sizes[] = {
-        {"n_layers", a->n_layers, 1024},        {"n_heads", a->n_heads, 1024},
-        {"n_kv_heads", a->n_kv_heads, 1024},    {"head_dim", a->head_dim, 1 << 16},
-        {"width", a->width, 1 << 16},           {"mlp_width", a->mlp_width, 1 << 18},
-        {"vocab_size", a->vocab_size, 1 << 24}, {"max_positions", a->max_positions, 1 << 24},
+        {"n_layers", a->n_layers, TG_MAX_LAYERS},
+        {"n_heads", a->n_heads, 1024},
+        {"n_kv_heads", a->n_kv_heads, 1024},
+        {"head_dim", a->head_dim, 1 << 16},
+        {"width", a->width, 1 << 16},
+        {"mlp_width", a->mlp_width, 1 << 18},
+        {"vocab_size", a->vocab_size, 1 << 24},
+        {"max_positions", a->max_positions, 1 << 24},
     };
     for (size_t i = 0; i < TG_COUNT_OF(sizes); i++)
         if (sizes[i].value < 1 || sizes[i].value > sizes[i].max)
-            return tg_fail(err, TG_DATA, "model: %s: expected 1 to %d, found %d", sizes[i].name,
-                           sizes[i].max, sizes[i].value);
+            return tg_fail(err, TG_DATA, "model: %s%s: expected 1 to %d, found %d", what,
+                           sizes[i].name, sizes[i].max, sizes[i].value);
     if (a->n_heads % a->n_kv_heads)
-        return tg_fail(err, TG_DATA, "model: n_heads %d is not a multiple of n_kv_heads %d",
+        return tg_fail(err, TG_DATA, "model: %sn_heads %d is not a multiple of n_kv_heads %d", what,
                        a->n_heads, a->n_kv_heads);
     if ((int64_t)a->n_heads * a->head_dim > 1 << 16)
-        return tg_fail(err, TG_DATA, "model: n_heads %d times head_dim %d is too large", a->n_heads,
-                       a->head_dim);
+        return tg_fail(err, TG_DATA, "model: %sn_heads %d times head_dim %d is too large", what,
+                       a->n_heads, a->head_dim);
     if (a->head_dim > 512)
-        return tg_fail(err, TG_UNSUPPORTED, "model: head_dim %d is above 512", a->head_dim);
+        return tg_fail(err, TG_UNSUPPORTED, "model: %shead_dim %d is above 512", what, a->head_dim);
+    return TG_OK;
+}
+
+tg_status tg_arch_check(const tg_arch *a, tg_error *err) {
+    if (!memchr(a->family, '\0', sizeof a->family) || !tg_family_find(a->family))
+        return tg_family_unknown(a->family, err);
+    tg_status st = check_stack(a, "", err);
+    if (st == TG_OK && a->kind == TG_KIND_SEQ2SEQ) {
+        const tg_arch encoder = tg_arch_encoder(a);
+        st = check_stack(&encoder, "the encoder's ", err);
+    }
+    if (st != TG_OK) return st;
     if (a->rope.dims < 0 || a->rope.dims > a->head_dim || a->rope.dims % 2)
         return tg_fail(err, TG_DATA, "model: %d rotary dimensions in heads of %d", a->rope.dims,
                        a->head_dim);
@@ -61,6 +87,16 @@ tg_status tg_arch_check(const tg_arch *a, tg_error *err) {
         return tg_fail(err, TG_DATA,
                        "model: qkv by head needs as many key heads (%d) as heads (%d)",
                        a->n_kv_heads, a->n_heads);
+    if (a->rel_buckets < 0 || a->rel_buckets > 4096 || (a->rel_buckets && a->rel_buckets < 4) ||
+        (a->rel_buckets && a->rel_distance <= a->rel_buckets / 2))
+        return tg_fail(err, TG_DATA,
+                       "model: %d buckets of distances up to %d: expected 4 to 4096 buckets and a "
+                       "distance above half of them",
+                       a->rel_buckets, a->rel_distance);
+    if (2 * ((int64_t)a->rel_distance + 1) * TG_MAX(a->n_heads, a->enc_heads) > 4 << 20)
+        return tg_fail(err, TG_UNSUPPORTED,
+                       "model: relative distances up to %d of %d heads are too many",
+                       a->rel_distance, a->n_heads);
     if (!(a->norm_eps >= 0 && a->norm_eps <= 1))
         return tg_fail(err, TG_DATA, "model: norm_eps: expected 0 to 1, found %g",
                        (double)a->norm_eps);

@@ -12,6 +12,10 @@ enum { TG_MAX_LAYERS = 1024 };
 
 typedef enum tg_norm { TG_NORM_LAYER, TG_NORM_RMS } tg_norm;
 
+/* What a model is: one stack whose rows see what came before them, one whose rows see each other, or a causal stack that also
+ * attends to the states of an encoder stack. */
+typedef enum tg_kind { TG_KIND_CAUSAL, TG_KIND_SEQ2SEQ, TG_KIND_ENCODER } tg_kind;
+
 /* How rotary frequencies are stretched to longer texts. */
 typedef enum tg_rope_kind {
     TG_ROPE_DEFAULT,
@@ -32,10 +36,13 @@ typedef struct tg_rope {
     int original_positions;                /* llama3, yarn */
 } tg_rope;
 
-/* All zeros where a field is not set: GPT-2's ways. */
+/* All zeros where a field is not set: GPT-2's ways. Of a seq2seq model these are the decoder's; the encoder's are tg_arch_encoder's,
+ * which differ in what the fields enc_... say. */
 typedef struct tg_arch {
     char family[24]; /* model_type: "gpt2" */
+    tg_kind kind;
     int n_layers, n_heads, n_kv_heads, head_dim, width, mlp_width;
+    int enc_layers, enc_heads, enc_head_dim, enc_mlp_width; /* seq2seq */
     int vocab_size, max_positions;
     float norm_eps;
     bool tied_head;         /* the output matrix is the token embedding */
@@ -48,11 +55,16 @@ typedef struct tg_arch {
     bool out_in;       /* linear weights are stored (outputs, inputs) */
     bool parallel;     /* attention and MLP both read the layer's input */
     bool post_norms;   /* what attention and MLP add is normalised first */
+    bool norm_after;   /* x = norm(x + f(x)) in place of x + f(norm(x)) */
+    bool final_norm;   /* for families that may have none; the table of tensors decides */
     bool embed_norm;   /* so are the embeddings */
+    bool norm_first;   /* positions are added behind that norm; a decoder's, not its encoder's */
     float embed_scale; /* on token embeddings; 0: none */
+    bool sinusoids;    /* positions are fixed waves, sines and then cosines */
     int pos_offset;    /* row of the position table that belongs to position 0 */
     tg_rope rope;
     bool alibi;
+    int rel_buckets, rel_distance; /* scores get a learned number by distance (T5); 0: none */
     bool qkv_by_head; /* rows of the fused matrix: query, key, value of head 0, then of head 1 */
     bool qk_norm;     /* RMS norm of every query and key head */
     bool qkv_bias, attn_out_bias, mlp_bias;
@@ -63,11 +75,16 @@ typedef struct tg_arch {
     tg_act act;
     bool gated;                     /* MLP: act(gate) times up */
     bool head_bias;                 /* the output matrix has a bias */
+    float logit_scale;              /* on what the output matrix reads; 0: none */
+    int32_t start_id;               /* seq2seq: what a decoder's text begins with; -1: none */
     int32_t bos_id, eos_id, pad_id; /* -1: none, or outside the vocabulary */
 } tg_arch;
 
 /* The architecture of a folder, from its config.json alone: for checks and memory plans. */
 tg_status tg_arch_load(tg_arch *arch, const char *folder, tg_error *err) TG_MUST_CHECK;
+
+/* The encoder of a seq2seq model as a model of its own, of kind TG_KIND_ENCODER. */
+tg_arch tg_arch_encoder(const tg_arch *arch);
 
 /* TG_DATA, naming the field, when the numbers do not make a model; TG_UNSUPPORTED for an unknown
  * family. */

@@ -21,6 +21,9 @@ static int dim_of(const tg_arch *a, tg_dim dim) {
     case TG_DIM_KV: return a->n_kv_heads * a->head_dim;
     case TG_DIM_HEAD: return a->head_dim;
     case TG_DIM_MLP: return a->mlp_width;
+    case TG_DIM_HEADS: return a->n_heads;
+    case TG_DIM_BUCKETS: return a->rel_buckets;
+    case TG_DIM_ONE: return 1;
     }
     TG_UNREACHABLE();
 }
@@ -30,6 +33,7 @@ static bool is_layered(const tg_family_tensor *t) {
 }
 
 static tg_param *push(tg_params *p, const char *name, int layer, tg_param_role role, tg_init init) {
+    TG_ASSERT(strlen(name) + 8 < TG_PARAM_NAME_MAX);
     tg_param *param = &p->list[p->n++];
     const char *number = strstr(name, "%d");
     if (number)
@@ -46,7 +50,8 @@ static tg_param *push(tg_params *p, const char *name, int layer, tg_param_role r
 /* Keys continue queries, values keys, the gated half its gate: one product makes them all. */
 static bool continues(tg_param_role role) {
     return role == TG_ROLE_K_W || role == TG_ROLE_V_W || role == TG_ROLE_K_B ||
-           role == TG_ROLE_V_B || role == TG_ROLE_GATED_W || role == TG_ROLE_GATED_B;
+           role == TG_ROLE_V_B || role == TG_ROLE_GATED_W || role == TG_ROLE_GATED_B ||
+           role == TG_ROLE_CROSS_V_W || role == TG_ROLE_CROSS_V_B;
 }
 
 static void place(tg_params *p, tg_param *param) {
@@ -60,6 +65,7 @@ static void add_row(tg_params *p, const tg_arch *arch, const tg_family_tensor *t
     if (t->role == TG_ROLE_HEAD_W && arch->tied_head) return;
     if (t->when && !*(const bool *)(const void *)((const char *)arch + t->when)) return;
     tg_param *param = push(p, t->name, layer, t->role, t->init);
+    param->stack = t->stack;
     for (; param->ndim < 4 && t->dims[param->ndim] != TG_DIM_NONE; param->ndim++)
         param->shape[param->ndim] = dim_of(arch, t->dims[param->ndim]);
     place(p, param);
@@ -67,15 +73,17 @@ static void add_row(tg_params *p, const tg_arch *arch, const tg_family_tensor *t
 
 /* Rows that repeat per layer are repeated as a group: layer 0 whole, then layer 1. */
 static void add_rows(tg_params *p, const tg_arch *arch, const tg_family_tensor *t) {
+    const tg_arch encoder = tg_arch_encoder(arch);
     while (t->name) {
+        const tg_arch *of = t->stack == TG_STACK_ENCODER ? &encoder : arch;
         if (!is_layered(t)) {
-            add_row(p, arch, t++, -1);
+            add_row(p, of, t++, -1);
             continue;
         }
         const tg_family_tensor *end = t;
-        while (is_layered(end)) end++;
-        for (int layer = 0; layer < arch->n_layers; layer++)
-            for (const tg_family_tensor *row = t; row < end; row++) add_row(p, arch, row, layer);
+        while (is_layered(end) && end->stack == t->stack) end++;
+        for (int layer = 0; layer < of->n_layers; layer++)
+            for (const tg_family_tensor *row = t; row < end; row++) add_row(p, of, row, layer);
         t = end;
     }
 }
@@ -87,7 +95,7 @@ tg_status tg_params_init(tg_params *p, const tg_arch *arch, tg_error *err) {
     const tg_family *f = tg_family_find(arch->family);
     size_t max = 1;
     for (const tg_family_tensor *t = f->tensors; t->name; t++)
-        max += is_layered(t) ? (size_t)arch->n_layers : 1;
+        max += is_layered(t) ? (size_t)TG_MAX(arch->n_layers, arch->enc_layers) : 1;
     p->list = tg_alloc_array(max, sizeof *p->list);
     if (!p->list) return tg_fail_nomem(err, max * sizeof *p->list);
     add_rows(p, arch, f->tensors);
@@ -115,6 +123,8 @@ const tg_param *tg_params_find(const tg_params *p, const char *name) {
 
 const tg_param *tg_params_role(const tg_params *p, tg_param_role role, int layer) {
     for (size_t i = 0; i < p->n; i++)
-        if (p->list[i].role == role && p->list[i].layer == layer) return &p->list[i];
+        if (p->list[i].role == role && p->list[i].layer == layer &&
+            p->list[i].stack == TG_STACK_MAIN)
+            return &p->list[i];
     return NULL;
 }

@@ -18,7 +18,8 @@ enum { TG_PARAM_NAME_MAX = 96 };
 typedef enum tg_param_role {
     TG_ROLE_TOKEN_EMBED,
     TG_ROLE_POS_EMBED,
-    TG_ROLE_NORM1_W, /* before attention */
+    TG_ROLE_REL_BIAS, /* (buckets, heads) what a distance adds to scores, in all layers */
+    TG_ROLE_NORM1_W, /* before attention; with norm_after behind it, as the other norms of a layer */
     TG_ROLE_NORM1_B,
     TG_ROLE_QKV_W, /* queries, keys and values side by side; or the queries, and the next two continue it */
     TG_ROLE_QKV_B,
@@ -32,6 +33,16 @@ typedef enum tg_param_role {
     TG_ROLE_ATTN_OUT_B,
     TG_ROLE_POST1_W, /* norm of what attention adds */
     TG_ROLE_POST1_B,
+    TG_ROLE_CROSS_NORM_W, /* before the attention to the encoder's states */
+    TG_ROLE_CROSS_NORM_B,
+    TG_ROLE_CROSS_Q_W,
+    TG_ROLE_CROSS_Q_B,
+    TG_ROLE_CROSS_K_W, /* of those states; the values' continues it */
+    TG_ROLE_CROSS_K_B,
+    TG_ROLE_CROSS_V_W,
+    TG_ROLE_CROSS_V_B,
+    TG_ROLE_CROSS_OUT_W,
+    TG_ROLE_CROSS_OUT_B,
     TG_ROLE_NORM2_W, /* before the MLP; absent: the one before attention serves both */
     TG_ROLE_NORM2_B,
     TG_ROLE_UP_W, /* with a gate: the gate's, and the next continues it */
@@ -52,6 +63,9 @@ typedef enum tg_param_role {
     TG_N_ROLES
 } tg_param_role;
 
+/* Which stack of layers a tensor belongs to; all of a model that is not seq2seq belong to the main one. */
+typedef enum tg_stack { TG_STACK_MAIN, TG_STACK_ENCODER } tg_stack;
+
 typedef enum tg_init {
     TG_INIT_ZERO,
     TG_INIT_ONE,
@@ -67,6 +81,7 @@ typedef struct tg_param {
     size_t count;  /* product of the shape */
     size_t offset; /* in floats */
     tg_param_role role;
+    tg_stack stack;
     int layer; /* -1: belongs to no layer */
     tg_init init;
 } tg_param;
@@ -80,7 +95,8 @@ typedef struct tg_params {
 /* Built by the family from the architecture. */
 tg_status tg_params_init(tg_params *p, const tg_arch *arch, tg_error *err) TG_MUST_CHECK;
 void tg_params_fini(tg_params *p);
-const tg_param *tg_params_find(const tg_params *p, const char *name);              /* NULL: none */
+const tg_param *tg_params_find(const tg_params *p, const char *name); /* NULL: none */
+/* Of the main stack. */
 const tg_param *tg_params_role(const tg_params *p, tg_param_role role, int layer); /* NULL: none */
 
 #endif

@@ -7,7 +7,9 @@
  *
  * Sequences lie end to end; no padding is computed. An action is a token together with the row that
  * predicts it; only those rows go through the heads. The value of an action is taken at the same
- * row (the state before the token). */
+ * row (the state before the token).
+ *
+ * Seq2seq: each sequence has a source text, which the encoder runs on; tokens, rows and actions are the decoder's. */
 #ifndef TG_NN_PASS_H
 #define TG_NN_PASS_H
 
@@ -23,10 +25,15 @@ typedef struct tg_batch {
                                  restart at each */
     const int32_t *act_row;   /* (n_actions) row of the state; the action follows it */
     const int32_t *act_token; /* (n_actions) */
+    /* seq2seq; all 0 otherwise */
+    int n_src;
+    const int32_t *src_tokens;  /* (n_src) */
+    const int32_t *src_offsets; /* (n_seqs + 1), as offsets; no source is empty */
 } tg_batch;
 
 typedef struct tg_pass_caps {
     int tokens, seqs, actions;
+    int src; /* seq2seq: source tokens */
 } tg_pass_caps;
 
 /* Host arrays (n_actions); NULL: not wanted. */
@@ -51,6 +58,11 @@ tg_status tg_pass_forward(tg_pass *p, const tg_batch *batch, tg_pass_out out,
  * LM head outputs, dvalue the value output, to have been computed by the forward. */
 tg_status tg_pass_backward(tg_pass *p, const float *dlogp, const float *dentropy,
                            const float *dvalue, tg_error *err) TG_MUST_CHECK;
+/* States of the last forward, host (n, C): what the heads read of those rows, or (source) what the decoder attends to. */
+tg_status tg_pass_states(tg_pass *p, const int32_t *rows, int n, float *states,
+                         tg_error *err) TG_MUST_CHECK;
+tg_status tg_pass_source_states(tg_pass *p, const int32_t *rows, int n, float *states,
+                                tg_error *err) TG_MUST_CHECK;
 /* Full logits of the last forward at given rows, host (n, V): for tests, `textgen logprob` checks
  * and beam search. */
 tg_status tg_pass_logits(tg_pass *p, const int32_t *rows, int n, float *logits,

@@ -1,5 +1,6 @@
 /* The backward half: from dlogp, dentropy, dvalue at the actions down to every parameter's gradient. dx holds the gradient of
- * the residual stream and is updated in place from the last layer to the embedding. Outputs of norms and of the activation
+ * the residual stream and is updated in place from the last layer to the embedding; the decoder's layers leave the gradient of the
+ * encoder's states in dstates, from which the encoder's go on. Outputs of norms and of the activation
  * function are made again from what forward kept: they cost little time and would be a third of the memory. */
 #include "common/nn/pass_state.h"
 
@@ -7,24 +8,24 @@
 static void weight_backward(const tg_trunk *t, const tg_tensors *q, tg_param_role role,
                             const float *dy, const float *x, int N, int out, int in) {
     const tg_ops *ops = t->be->ops;
-    if (t->arch->out_in)
+    if (t->arch.out_in)
         ops->matmul(t->be, q->g[role], dy, x, out, in, N, true, false, true);
     else
         ops->matmul(t->be, q->g[role], x, dy, in, out, N, true, false, true);
     if (q->g[role + 1]) ops->bias_backward(t->be, q->g[role + 1], dy, N, out);
 }
 
-/* dx (N,in) = dy w^T. */
+/* dx (N,in) = dy w^T, or += when accumulate. */
 static void input_backward(const tg_trunk *t, const tg_tensors *q, tg_param_role role, float *dx,
-                           const float *dy, int N, int out, int in) {
-    t->be->ops->matmul(t->be, dx, dy, q->w[role], N, in, out, false, !t->arch->out_in, false);
+                           const float *dy, int N, int out, int in, bool accumulate) {
+    t->be->ops->matmul(t->be, dx, dy, q->w[role], N, in, out, false, !t->arch.out_in, accumulate);
 }
 
 /* dx (N,C) += the gradient through a norm of x. */
 static void norm_backward(const tg_trunk *t, const tg_tensors *q, tg_param_role role, float *dx,
                           const float *dy, const float *x, const float *mean, const float *rstd,
                           int N) {
-    const tg_arch *a = t->arch;
+    const tg_arch *a = &t->arch;
     int C = a->width;
     if (a->norm == TG_NORM_RMS)
         t->be->ops->rmsnorm_backward(t->be, dx, q->g[role], dy, x, rstd, q->w[role], true,
@@ -35,48 +36,78 @@ static void norm_backward(const tg_trunk *t, const tg_tensors *q, tg_param_role 
 }
 
 /* The gradient of what a branch adds: dx, or what the norm behind the branch makes of it. */
-static const float *branch_gradient(tg_pass *p, int layer, tg_param_role post, const float *x,
-                                    const float *mean, const float *rstd) {
-    const tg_trunk *t = &p->trunk;
+static const float *branch_gradient(tg_pass *p, const tg_pass_stack *s, int layer,
+                                    const tg_branch *br) {
+    const tg_trunk *t = &s->trunk;
+    const tg_tensors *q = &t->layers[layer];
     const tg_pass_buffers *b = &p->b;
-    if (t->arch->parallel) return b->dy; /* a copy of dx, which the other branch may have changed */
-    if (!t->arch->post_norms) return b->dx;
-    t->be->ops->fill(t->be, b->dy, 0.0f, (size_t)p->n_tokens * (size_t)t->arch->width);
-    norm_backward(t, &t->layers[layer], post, b->dy, b->dx, x, mean, rstd, p->n_tokens);
+    const size_t n = (size_t)s->n_tokens * (size_t)t->arch.width;
+    if (t->arch.parallel) return b->dy; /* a copy of dx, which the other branch may have changed */
+    if (!tg_trunk_keeps_post(&t->arch)) return b->dx;
+    t->be->ops->fill(t->be, b->dy, 0.0f, n);
+    if (t->arch.norm_after) { /* the stream's gradient goes through the norm too */
+        norm_backward(t, q, br->norm, b->dy, b->dx, br->raw, br->mean, br->rstd, s->n_tokens);
+        t->be->ops->copy(t->be, b->dx, b->dy, n);
+    } else {
+        norm_backward(t, q, br->post, b->dy, b->dx, br->raw, br->post_mean, br->post_rstd,
+                      s->n_tokens);
+    }
     return b->dy;
 }
 
+/* What the branch read: its norm of x, made again in `norm`, or x. */
+static const float *branch_input(const tg_pass_stack *s, int layer, const tg_branch *br,
+                                 float *norm) {
+    const tg_trunk *t = &s->trunk;
+    if (t->arch.norm_after) return br->x;
+    tg_trunk_norm(t, &t->layers[layer], br->norm, norm, br->mean, br->rstd, br->x, s->n_tokens);
+    return norm;
+}
+
+/* dx += the gradient through the branch's first matrix and its norm, from dy (N,out). `d` (N,C) is scratch. */
+static void branch_end(tg_pass *p, const tg_pass_stack *s, int layer, const tg_branch *br,
+                       tg_param_role role, const float *dy, int out, float *d) {
+    const tg_trunk *t = &s->trunk;
+    const tg_tensors *q = &t->layers[layer];
+    const int N = s->n_tokens, C = t->arch.width;
+    if (t->arch.norm_after) {
+        input_backward(t, q, role, p->b.dx, dy, N, out, C, true);
+        return;
+    }
+    input_backward(t, q, role, d, dy, N, out, C, false);
+    norm_backward(t, q, br->norm, p->b.dx, d, br->x, br->mean, br->rstd, N);
+}
+
 /* out = mid + act(norm2(mid) Wu + bu) Wd + bd:  dx (of out) becomes dx (of mid). Parallel: x in place of mid. */
-static void mlp_backward(tg_pass *p, int layer) {
-    const tg_trunk *t = &p->trunk;
+static void mlp_backward(tg_pass *p, const tg_pass_stack *s, int layer) {
+    const tg_trunk *t = &s->trunk;
     const tg_ops *ops = t->be->ops;
-    const tg_acts *a = &p->layers[layer];
+    const tg_acts *a = &s->layers[layer];
     const tg_tensors *q = &t->layers[layer];
     const tg_pass_buffers *b = &p->b;
-    const float *in = t->arch->parallel ? a->x : a->mid;
-    int N = p->n_tokens, C = t->arch->width, F = t->arch->mlp_width;
-    const float *dy = branch_gradient(p, layer, TG_ROLE_POST2_W, a->post2, a->mean4, a->rstd4);
+    const tg_branch br = tg_trunk_branch(t, layer, a, TG_BRANCH_MLP);
+    int N = s->n_tokens, C = t->arch.width, F = t->arch.mlp_width;
+    const int U = tg_trunk_up_width(&t->arch);
+    const float *dy = branch_gradient(p, s, layer, &br);
     tg_trunk_act(t, b->act, a->up, N);
     weight_backward(t, q, TG_ROLE_DOWN_W, dy, b->act, N, C, F);
-    input_backward(t, q, TG_ROLE_DOWN_W, b->act, dy, N, C, F);
-    if (t->arch->gated)
-        ops->gated_backward(t->be, b->wide, b->act, a->up, N, F, t->arch->act);
+    input_backward(t, q, TG_ROLE_DOWN_W, b->act, dy, N, C, F, false);
+    if (t->arch.gated)
+        ops->gated_backward(t->be, b->wide, b->act, a->up, N, F, t->arch.act);
     else
-        ops->act_backward(t->be, b->wide, b->wide, a->up, (size_t)N * (size_t)F, t->arch->act);
-    tg_trunk_norm(t, q, tg_trunk_norm2(q), b->d1, a->mean2, a->rstd2, in, N);
-    weight_backward(t, q, TG_ROLE_UP_W, b->wide, b->d1, N, tg_trunk_up_width(t->arch), C);
-    input_backward(t, q, TG_ROLE_UP_W, b->d2, b->wide, N, tg_trunk_up_width(t->arch), C);
-    norm_backward(t, q, tg_trunk_norm2(q), b->dx, b->d2, in, a->mean2, a->rstd2, N);
+        ops->act_backward(t->be, b->wide, b->wide, a->up, (size_t)N * (size_t)F, t->arch.act);
+    weight_backward(t, q, TG_ROLE_UP_W, b->wide, branch_input(s, layer, &br, b->d1), N, U, C);
+    branch_end(p, s, layer, &br, TG_ROLE_UP_W, b->wide, U, b->d2);
 }
 
 /* Gradients of turned and normalised queries and keys become those of the products. */
-static void heads_in_backward(tg_pass *p, int layer, float *dqkv) {
-    const tg_trunk *t = &p->trunk;
-    const tg_arch *arch = t->arch;
-    const tg_acts *a = &p->layers[layer];
+static void heads_in_backward(const tg_pass_stack *s, int layer, float *dqkv) {
+    const tg_trunk *t = &s->trunk;
+    const tg_arch *arch = &t->arch;
+    const tg_acts *a = &s->layers[layer];
     const tg_tensors *q = &t->layers[layer];
-    int N = p->n_tokens, k = tg_trunk_heads(arch).k;
-    tg_trunk_rope(t, dqkv, p->b.positions, N, true);
+    int N = s->n_tokens, k = tg_trunk_heads(arch).k;
+    tg_trunk_rope(t, dqkv, s->positions, N, true);
     if (!arch->qk_norm) return;
     t->be->ops->rmsnorm_backward(t->be, dqkv, q->g[TG_ROLE_Q_NORM_W], dqkv, a->raw, a->rstd_q,
                                  q->w[TG_ROLE_Q_NORM_W], false,
@@ -87,47 +118,105 @@ static void heads_in_backward(tg_pass *p, int layer, float *dqkv) {
 }
 
 /* mid = x + attention(norm1(x) Wq + bq) Wo + bo:  dx (of mid) becomes dx (of x). */
-static void attn_backward(tg_pass *p, int layer) {
-    const tg_trunk *t = &p->trunk;
+static void attn_backward(tg_pass *p, const tg_pass_stack *s, int layer) {
+    const tg_trunk *t = &s->trunk;
     const tg_ops *ops = t->be->ops;
-    const tg_acts *a = &p->layers[layer];
+    const tg_acts *a = &s->layers[layer];
     const tg_tensors *q = &t->layers[layer];
     const tg_pass_buffers *b = &p->b;
-    const tg_heads at = tg_trunk_heads(t->arch);
-    int N = p->n_tokens, C = t->arch->width, HD = tg_trunk_attn_width(t->arch);
+    const tg_heads at = tg_trunk_heads(&t->arch);
+    const tg_branch br = tg_trunk_branch(t, layer, a, TG_BRANCH_ATTN);
+    int N = s->n_tokens, C = t->arch.width, HD = tg_trunk_attn_width(&t->arch);
     float *datt = b->d1, *dqkv = b->wide;
-    const float *dy = branch_gradient(p, layer, TG_ROLE_POST1_W, a->post1, a->mean3, a->rstd3);
+    const float *dy = branch_gradient(p, s, layer, &br);
     weight_backward(t, q, TG_ROLE_ATTN_OUT_W, dy, a->att, N, C, HD);
-    input_backward(t, q, TG_ROLE_ATTN_OUT_W, datt, dy, N, C, HD);
+    input_backward(t, q, TG_ROLE_ATTN_OUT_W, datt, dy, N, C, HD, false);
     ops->fill(t->be, dqkv, 0.0f, (size_t)N * (size_t)at.stride);
     ops->attention_backward(t->be, dqkv, dqkv + at.k, dqkv + at.v, datt, a->att, a->lse, a->qkv,
-                            a->qkv + at.k, a->qkv + at.v, at.stride, b->offsets, p->n_seqs,
+                            a->qkv + at.k, a->qkv + at.v, at.stride, s->offsets, p->n_seqs,
                             tg_trunk_attn(t, layer));
-    heads_in_backward(p, layer, dqkv);
-    tg_trunk_norm(t, q, TG_ROLE_NORM1_W, b->d1, a->mean1, a->rstd1, a->x, N);
-    weight_backward(t, q, TG_ROLE_QKV_W, dqkv, b->d1, N, at.stride, C);
-    input_backward(t, q, TG_ROLE_QKV_W, b->d2, dqkv, N, at.stride, C);
-    norm_backward(t, q, TG_ROLE_NORM1_W, b->dx, b->d2, a->x, a->mean1, a->rstd1, N);
+    heads_in_backward(s, layer, dqkv);
+    weight_backward(t, q, TG_ROLE_QKV_W, dqkv, branch_input(s, layer, &br, b->d1), N, at.stride, C);
+    branch_end(p, s, layer, &br, TG_ROLE_QKV_W, dqkv, at.stride, b->d2);
+}
+
+/* cmid = mid + attention(norm(mid) Wq, states Wkv) Wo:  dx (of cmid) becomes dx (of mid), and dstates += the states' part. */
+static void cross_backward(tg_pass *p, int layer) {
+    const tg_pass_stack *s = &p->main;
+    const tg_trunk *t = &s->trunk;
+    const tg_ops *ops = t->be->ops;
+    const tg_acts *a = &s->layers[layer];
+    const tg_tensors *q = &t->layers[layer];
+    const tg_pass_buffers *b = &p->b;
+    const tg_branch br = tg_trunk_branch(t, layer, a, TG_BRANCH_CROSS);
+    const int N = s->n_tokens, P = p->enc.n_tokens, C = t->arch.width;
+    const int HD = tg_trunk_attn_width(&t->arch), GD = tg_trunk_kv_width(&t->arch);
+    float *datt = b->d1, *dq = b->d2, *dkv = b->wide;
+    const float *dy = branch_gradient(p, s, layer, &br);
+    weight_backward(t, q, TG_ROLE_CROSS_OUT_W, dy, a->catt, N, C, HD);
+    input_backward(t, q, TG_ROLE_CROSS_OUT_W, datt, dy, N, C, HD, false);
+    ops->fill(t->be, dq, 0.0f, (size_t)N * (size_t)HD);
+    ops->fill(t->be, dkv, 0.0f, (size_t)P * 2 * (size_t)GD);
+    ops->attention_backward(t->be, dq, dkv, dkv + GD, datt, a->catt, a->clse, a->cq, a->ckv,
+                            a->ckv + GD, HD, s->offsets, p->n_seqs, tg_pass_source(p));
+    weight_backward(t, q, TG_ROLE_CROSS_K_W, dkv, b->states, P, 2 * GD, C);
+    input_backward(t, q, TG_ROLE_CROSS_K_W, b->dstates, dkv, P, 2 * GD, C, true);
+    weight_backward(t, q, TG_ROLE_CROSS_Q_W, dq, branch_input(s, layer, &br, b->d1), N, HD, C);
+    branch_end(p, s, layer, &br, TG_ROLE_CROSS_Q_W, dq, HD, b->d1);
 }
 
 /* dx, of the first layer's input, reaches the tables. */
-static void embed_backward(tg_pass *p) {
-    const tg_trunk *t = &p->trunk;
+static void embed_backward(tg_pass *p, const tg_pass_stack *s) {
+    const tg_trunk *t = &s->trunk;
     const tg_ops *ops = t->be->ops;
     const tg_pass_buffers *b = &p->b;
-    int N = p->n_tokens, C = t->arch->width;
+    int N = s->n_tokens, C = t->arch.width;
     size_t n = (size_t)N * (size_t)C;
-    float *dx = b->dx;
-    if (t->arch->embed_norm) {
+    float *dx = b->dx, *dpos = t->top.g[TG_ROLE_POS_EMBED];
+    if (dpos && t->arch.norm_first) ops->embed_backward(t->be, dpos, dx, s->positions, N, C);
+    if (t->arch.embed_norm) {
         dx = b->d1;
         ops->fill(t->be, dx, 0.0f, n);
-        norm_backward(t, &t->top, TG_ROLE_EMBED_NORM_W, dx, b->dx, b->embed.raw, b->embed.mean,
-                      b->embed.rstd, N);
+        norm_backward(t, &t->top, TG_ROLE_EMBED_NORM_W, dx, b->dx, s->embed.raw, s->embed.mean,
+                      s->embed.rstd, N);
     }
-    if (t->top.g[TG_ROLE_POS_EMBED])
-        ops->embed_backward(t->be, t->top.g[TG_ROLE_POS_EMBED], dx, b->positions, N, C);
-    if (t->arch->embed_scale > 0) ops->scale(t->be, dx, t->arch->embed_scale, n);
-    ops->embed_backward(t->be, t->top.g[TG_ROLE_TOKEN_EMBED], dx, b->tokens, N, C);
+    if (dpos && !t->arch.norm_first) ops->embed_backward(t->be, dpos, dx, s->positions, N, C);
+    if (t->arch.embed_scale > 0) ops->scale(t->be, dx, t->arch.embed_scale, n);
+    ops->embed_backward(t->be, t->top.g[TG_ROLE_TOKEN_EMBED], dx, s->tokens, N, C);
+}
+
+/* dx, of the last layer's output, becomes gradients of all that the stack has. */
+static void stack_backward(tg_pass *p, const tg_pass_stack *s) {
+    const tg_trunk *t = &s->trunk;
+    const tg_ops *ops = t->be->ops;
+    const size_t n = (size_t)s->n_tokens * (size_t)t->arch.width;
+    const int distances = 2 * t->reach + 1, H = t->arch.n_heads;
+    if (t->dbias) ops->fill(t->be, t->dbias, 0.0f, (size_t)distances * (size_t)H);
+    for (int l = t->arch.n_layers - 1; l >= 0; l--) {
+        if (t->arch.parallel) ops->copy(t->be, p->b.dy, p->b.dx, n);
+        mlp_backward(p, s, l);
+        if (t->arch.kind == TG_KIND_SEQ2SEQ) cross_backward(p, l);
+        attn_backward(p, s, l);
+    }
+    if (t->dbias)
+        ops->embed_backward(t->be, t->top.g[TG_ROLE_REL_BIAS], t->dbias, t->buckets, distances, H);
+    embed_backward(p, s);
+}
+
+static void encoder_backward(tg_pass *p) {
+    const tg_pass_buffers *b = &p->b;
+    const tg_trunk *t = &p->enc.trunk;
+    const tg_ops *ops = t->be->ops;
+    const int P = p->enc.n_tokens;
+    const size_t n = (size_t)P * (size_t)t->arch.width;
+    if (t->top.w[TG_ROLE_FINAL_W]) {
+        ops->fill(t->be, b->dx, 0.0f, n);
+        norm_backward(t, &t->top, TG_ROLE_FINAL_W, b->dx, b->dstates,
+                      p->enc.layers[t->arch.n_layers - 1].out, b->smean, b->srstd, P);
+    } else {
+        ops->copy(t->be, b->dx, b->dstates, n);
+    }
+    stack_backward(p, &p->enc);
 }
 
 static void upload_or_clear(tg_pass *p, float *device, const float *host) {
@@ -140,16 +229,18 @@ static void upload_or_clear(tg_pass *p, float *device, const float *host) {
 
 /* Gradients of the heads; dhidden (A,C) is overwritten. */
 static void heads_backward(tg_pass *p, float *dhidden, bool lm, bool value) {
-    const tg_trunk *t = &p->trunk;
+    const tg_trunk *t = &p->main.trunk;
     const tg_ops *ops = t->be->ops;
     const tg_pass_buffers *b = &p->b;
-    int A = p->n_actions, C = t->arch->width;
+    int A = p->n_actions, C = t->arch.width;
     if (lm)
-        ops->head_backward(t->be, dhidden, t->top.g[TG_ROLE_HEAD_W], b->dlogp, b->dentropy,
-                           b->hidden, t->top.w[TG_ROLE_HEAD_W], b->act_token, b->lse, b->entropy, A,
-                           C, t->arch->vocab_size,
+        ops->head_backward(t->be, dhidden, t->top.g[TG_ROLE_HEAD_W], b->dlogp, b->dentropy, b->lm,
+                           t->top.w[TG_ROLE_HEAD_W], b->act_token, b->lse, b->entropy, A, C,
+                           t->arch.vocab_size,
                            (tg_head_extra){t->top.w[TG_ROLE_HEAD_B], t->top.g[TG_ROLE_HEAD_B],
-                                           t->arch->logit_softcap});
+                                           t->arch.logit_softcap});
+    if (lm && t->arch.logit_scale > 0)
+        ops->scale(t->be, dhidden, t->arch.logit_scale, (size_t)A * (size_t)C);
     if (!value) return;
     ops->matmul(t->be, t->top.g[TG_ROLE_VALUE_W], b->dvalue, b->hidden, 1, C, A, true, false, true);
     ops->matmul(t->be, dhidden, b->dvalue, t->top.w[TG_ROLE_VALUE_W], A, C, 1, false, false, lm);
@@ -158,29 +249,28 @@ static void heads_backward(tg_pass *p, float *dhidden, bool lm, bool value) {
 tg_status tg_pass_backward(tg_pass *p, const float *dlogp, const float *dentropy,
                            const float *dvalue, tg_error *err) {
     bool lm = dlogp || dentropy, value = dvalue != NULL;
-    if (!p->train || !p->n_tokens || (lm && !p->has_lm) || (value && !p->has_value))
-        return tg_fail(err, TG_BUG, "pass: backward of what forward did not compute");
-    if (!p->n_actions || (!lm && !value)) return TG_OK;
-    const tg_trunk *t = &p->trunk;
+    const tg_trunk *t = &p->main.trunk;
     const tg_ops *ops = t->be->ops;
     const tg_pass_buffers *b = &p->b;
-    int A = p->n_actions, N = p->n_tokens, C = t->arch->width;
+    int A = p->n_actions, N = p->main.n_tokens, C = t->arch.width;
+    if (!p->train || !N || (lm && !p->has_lm) || (value && !p->has_value))
+        return tg_fail(err, TG_BUG, "pass: backward of what forward did not compute");
+    if (!A || (!lm && !value)) return TG_OK;
     upload_or_clear(p, b->dlogp, dlogp);
     upload_or_clear(p, b->dentropy, dentropy);
     upload_or_clear(p, b->dvalue, dvalue);
 
-    float *dhidden = b->d1, *drows = b->d2;
+    float *dhidden = b->d1, *drows = b->d1;
     heads_backward(p, dhidden, lm, value);
-    ops->fill(t->be, drows, 0.0f, (size_t)A * (size_t)C);
-    norm_backward(t, &t->top, TG_ROLE_FINAL_W, drows, dhidden, b->rows, b->mean, b->rstd, A);
+    if (t->top.w[TG_ROLE_FINAL_W]) {
+        drows = b->d2;
+        ops->fill(t->be, drows, 0.0f, (size_t)A * (size_t)C);
+        norm_backward(t, &t->top, TG_ROLE_FINAL_W, drows, dhidden, b->rows, b->mean, b->rstd, A);
+    }
     ops->fill(t->be, b->dx, 0.0f, (size_t)N * (size_t)C);
     ops->scatter_add_rows(t->be, b->dx, drows, b->act_row, A, C);
-
-    for (int l = t->arch->n_layers - 1; l >= 0; l--) {
-        if (t->arch->parallel) ops->copy(t->be, b->dy, b->dx, (size_t)N * (size_t)C);
-        mlp_backward(p, l);
-        attn_backward(p, l);
-    }
-    embed_backward(p);
+    if (p->seq2seq) ops->fill(t->be, b->dstates, 0.0f, (size_t)p->enc.n_tokens * (size_t)C);
+    stack_backward(p, &p->main);
+    if (p->seq2seq) encoder_backward(p);
     return TG_OK;
 }

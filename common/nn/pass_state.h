@@ -1,4 +1,4 @@
-/* What forward (pass.c) leaves for backward (pass_backward.c). Private to these two. */
+/* What forward (pass.c) leaves for backward (pass_backward.c), in the memory that pass_layout.c laid out. Private to these. */
 #ifndef TG_NN_PASS_STATE_H
 #define TG_NN_PASS_STATE_H
 
@@ -7,40 +7,59 @@
 
 enum { TG_PASS_LOGIT_ROWS = 16 }; /* rows of full logits made at a time */
 
-/* Device buffers, all in one block. N = caps.tokens, A = caps.actions, M = max(N, A). */
+/* A stack of layers and the rows that it runs on. */
+typedef struct tg_pass_stack {
+    tg_trunk trunk;
+    tg_acts *layers;             /* (n_layers) */
+    int32_t *tokens, *positions; /* device (N) */
+    int32_t *offsets;            /* device (seqs + 1) */
+    tg_embed_acts embed;
+    int n_tokens; /* of the last forward; 0: there was none */
+} tg_pass_stack;
+
+/* Device buffers, all in one block with the stacks'. N = caps.tokens, A = caps.actions, P = caps.src; R = the most rows of any kind. */
 typedef struct tg_pass_buffers {
-    int32_t *tokens, *positions;  /* (N) */
-    int32_t *offsets;             /* (seqs + 1) */
     int32_t *act_row, *act_token; /* (A) */
     float *rows, *hidden;         /* (A,C) residual stream at the action rows, and its final norm */
+    float *lm;                    /* (A,C) hidden, or with a logit_scale scaled */
     float *mean, *rstd;           /* (A) of that norm */
     float *logp, *entropy, *lse, *value; /* (A) */
-    tg_embed_acts embed;
 
     int32_t *logit_rows; /* (TG_PASS_LOGIT_ROWS) and the rest for tg_pass_logits */
     float *logit_x, *logit_h, *logit_mean, *logit_rstd, *logits;
 
+    /* seq2seq */
+    float *states;        /* (P,C) the encoder's, after its final norm */
+    float *smean, *srstd; /* (P) of that norm */
+
     /* train only */
     float *dlogp, *dentropy, *dvalue; /* (A) */
-    float *dx;                        /* (N,C) gradient of the residual stream */
-    float *d1, *d2;                   /* (M, max(C, H*D)) scratch */
-    float *dy;   /* (N,C) gradient of what a branch adds, where it is not dx itself */
-    float *wide; /* (N, max(Q,U)) scratch; forward's act when there is no gate */
-    float *act;  /* (N,F) that, or its own with a gate */
+    float *dx;                        /* (max(N,P),C) gradient of the residual stream */
+    float *d1, *d2;                   /* (R, max(C, H*D)) scratch */
+    float *dy;      /* (max(N,P),C) gradient of what a branch adds, where it is not dx itself */
+    float *wide;    /* (max(N,P), max(Q,U,2G*D)) scratch; forward's act when there is no gate */
+    float *act;     /* (max(N,P),F) that, or its own with a gate */
+    float *dstates; /* (P,C) */
 } tg_pass_buffers;
 
 struct tg_pass {
     tg_model *m;
-    tg_trunk trunk;
     tg_pass_caps caps;
-    bool train;
+    bool train, seq2seq;
     void *block;
     tg_pass_buffers b;
-    tg_acts *layers;         /* (n_layers) */
-    int32_t *host_positions; /* (N) */
-    /* of the last forward; n_tokens 0: there was none */
-    int n_tokens, n_seqs, n_actions;
+    tg_pass_stack main, enc; /* enc: seq2seq only */
+    int32_t *host_positions; /* (max(N,P)) */
+    /* of the last forward */
+    int n_seqs, n_actions;
     bool has_lm, has_value;
 };
+
+/* Attention of the decoder to the source; keys and values of a row lie side by side in acts.ckv. */
+static inline tg_attn_dims tg_pass_source(const tg_pass *p) {
+    const tg_trunk *t = &p->main.trunk;
+    return tg_trunk_attn_source(t, p->enc.offsets, p->enc.offsets + 1,
+                                2 * tg_trunk_kv_width(&t->arch));
+}
 
 #endif

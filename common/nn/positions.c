@@ -65,3 +65,31 @@ void tg_alibi_slopes(int heads, float *slopes) {
         slopes[h] = (float)(h < power ? pow(2, -8.0 * (h + 1) / power)
                                       : pow(2, -4.0 * (2 * (h - power) + 1) / power));
 }
+
+void tg_waves_table(int positions, int width, float *table) {
+    const int sines = width - width / 2;
+    for (int j = 0; j < width; j++) {
+        double freq = pow(10000, 2.0 * (j / 2) / width);
+        int column = j % 2 ? sines + j / 2 : j / 2;
+        for (int p = 0; p < positions; p++)
+            table[(size_t)p * (size_t)width + (size_t)column] =
+                (float)(j % 2 ? cos(p / freq) : sin(p / freq));
+    }
+}
+
+/* In f32, as transformers does: the bounds of the runs depend on that rounding. */
+static int bucket_of(int distance, int buckets, int max_distance) {
+    const int exact = buckets / 2;
+    if (distance < exact) return distance;
+    float part = logf((float)distance / (float)exact) /
+                 (float)log((double)max_distance / (double)exact) * (float)(buckets - exact);
+    return TG_MIN(exact + (int)part, buckets - 1);
+}
+
+void tg_rel_buckets(int buckets, int max_distance, bool both, int reach, int32_t *out) {
+    const int half = both ? buckets / 2 : buckets;
+    for (int d = -reach; d <= reach; d++) {
+        int near = d < 0 ? both ? -d : 0 : d;
+        out[reach + d] = bucket_of(near, half, max_distance) + (both && d < 0 ? half : 0);
+    }
+}

@@ -1,5 +1,5 @@
 /* Transformer layers:  mid = x + attention(norm1(x)),  out = mid + mlp(norm2(mid)); parallel: out = x + attention(norm1(x)) +
- * mlp(norm2(x)). What is added may be normalised itself. */
+ * mlp(norm2(x)). What is added may be normalised itself, or the sum in place of what the branch reads. */
 #include "common/nn/trunk.h"
 
 #include "common/base/alloc.h"
@@ -8,12 +8,24 @@
 
 #include <math.h>
 
-tg_status tg_trunk_init(tg_trunk *t, const tg_model *m, tg_error *err) {
-    *t = (tg_trunk){.be = m->be, .arch = &m->arch};
-    t->layers = tg_alloc_array((size_t)m->arch.n_layers, sizeof *t->layers);
-    if (!t->layers) return tg_fail_nomem(err, (size_t)m->arch.n_layers * sizeof *t->layers);
+/* What the encoder shares with the main stack. */
+static void share(tg_trunk *t, const tg_param *p, const tg_model *m) {
+    if (p->role != TG_ROLE_TOKEN_EMBED || t->top.w[p->role]) return;
+    t->top.w[p->role] = m->data + p->offset;
+    t->top.g[p->role] = m->grad ? m->grad + p->offset : NULL;
+}
+
+tg_status tg_trunk_init(tg_trunk *t, const tg_model *m, tg_stack stack, tg_error *err) {
+    *t = (tg_trunk){.be = m->be,
+                    .arch = stack == TG_STACK_ENCODER ? tg_arch_encoder(&m->arch) : m->arch};
+    t->layers = tg_alloc_array((size_t)t->arch.n_layers, sizeof *t->layers);
+    if (!t->layers) return tg_fail_nomem(err, (size_t)t->arch.n_layers * sizeof *t->layers);
     for (size_t i = 0; i < m->params.n; i++) {
         const tg_param *p = &m->params.list[i];
+        if (p->stack != stack) {
+            if (stack == TG_STACK_ENCODER) share(t, p, m);
+            continue;
+        }
         tg_tensors *at = p->layer < 0 ? &t->top : &t->layers[p->layer];
         at->w[p->role] = m->data + p->offset;
         at->g[p->role] = m->grad ? m->grad + p->offset : NULL;
@@ -36,10 +48,14 @@ tg_heads tg_trunk_heads(const tg_arch *a) {
     return (tg_heads){HD, HD + a->n_kv_heads * D, D, stride};
 }
 
+static double score_scale(const tg_arch *a) {
+    if (a->attn_scale > 0) return (double)a->attn_scale;
+    return a->unscaled_attn ? 1.0 : 1.0 / sqrt((double)a->head_dim);
+}
+
 tg_attn_dims tg_trunk_attn(const tg_trunk *t, int layer) {
-    const tg_arch *a = t->arch;
-    double scale = a->unscaled_attn ? 1.0 : 1.0 / sqrt((double)a->head_dim);
-    if (a->attn_scale > 0) scale = (double)a->attn_scale;
+    const tg_arch *a = &t->arch;
+    double scale = score_scale(a);
     if (a->layer_scaled_attn) scale /= layer + 1;
     bool local = a->local_layers[layer / 64] >> layer % 64 & 1;
     int step = tg_trunk_heads(a).step;
@@ -47,17 +63,32 @@ tg_attn_dims tg_trunk_attn(const tg_trunk *t, int layer) {
                           .G = a->n_kv_heads,
                           .D = a->head_dim,
                           .scale = (float)scale,
-                          .causal = true,
+                          .causal = a->kind != TG_KIND_ENCODER,
                           .q_step = step,
                           .kv_step = step,
                           .window = local ? a->window : 0,
                           .softcap = a->attn_softcap,
-                          .slopes = t->slopes};
+                          .slopes = t->slopes,
+                          .bias = t->bias,
+                          .dbias = t->dbias,
+                          .reach = t->reach};
+}
+
+tg_attn_dims tg_trunk_attn_source(const tg_trunk *t, const int32_t *k_begin, const int32_t *k_end,
+                                  int kv_stride) {
+    const tg_arch *a = &t->arch;
+    return (tg_attn_dims){.H = a->n_heads,
+                          .G = a->n_kv_heads,
+                          .D = a->head_dim,
+                          .scale = (float)score_scale(a),
+                          .k_begin = k_begin,
+                          .k_end = k_end,
+                          .kv_stride = kv_stride};
 }
 
 void tg_trunk_norm(const tg_trunk *t, const tg_tensors *p, tg_param_role role, float *y,
                    float *mean, float *rstd, const float *x, int N) {
-    const tg_arch *a = t->arch;
+    const tg_arch *a = &t->arch;
     int C = a->width;
     if (a->norm == TG_NORM_RMS)
         t->be->ops->rmsnorm_forward(t->be, y, rstd, x, p->w[role], a->norm_eps,
@@ -69,25 +100,32 @@ void tg_trunk_norm(const tg_trunk *t, const tg_tensors *p, tg_param_role role, f
 
 void tg_trunk_linear(const tg_trunk *t, const tg_tensors *p, tg_param_role role, float *y,
                      const float *x, int N, int out, int in, bool accumulate) {
-    t->be->ops->matmul(t->be, y, x, p->w[role], N, out, in, false, t->arch->out_in, accumulate);
+    t->be->ops->matmul(t->be, y, x, p->w[role], N, out, in, false, t->arch.out_in, accumulate);
     if (p->w[role + 1]) t->be->ops->bias_forward(t->be, y, p->w[role + 1], N, out);
 }
 
 void tg_trunk_embed(const tg_trunk *t, float *x, const tg_embed_acts *e, const int32_t *tokens,
                     const int32_t *positions, int N) {
     const tg_ops *ops = t->be->ops;
-    const tg_arch *a = t->arch;
+    const tg_arch *a = &t->arch;
+    const float *table = t->waves ? t->waves : t->top.w[TG_ROLE_POS_EMBED];
     float *y = a->embed_norm ? e->raw : x;
     ops->embed_forward(t->be, y, t->top.w[TG_ROLE_TOKEN_EMBED], tokens, N, a->width, false);
     if (a->embed_scale > 0) ops->scale(t->be, y, a->embed_scale, (size_t)N * (size_t)a->width);
-    if (t->top.w[TG_ROLE_POS_EMBED])
-        ops->embed_forward(t->be, y, t->top.w[TG_ROLE_POS_EMBED], positions, N, a->width, true);
+    if (table && !a->norm_first) ops->embed_forward(t->be, y, table, positions, N, a->width, true);
     if (a->embed_norm)
         tg_trunk_norm(t, &t->top, TG_ROLE_EMBED_NORM_W, x, e->mean, e->rstd, e->raw, N);
+    if (table && a->norm_first) ops->embed_forward(t->be, x, table, positions, N, a->width, true);
+}
+
+void tg_trunk_bias(const tg_trunk *t) {
+    if (!t->bias) return;
+    t->be->ops->embed_forward(t->be, t->bias, t->top.w[TG_ROLE_REL_BIAS], t->buckets,
+                              2 * t->reach + 1, t->arch.n_heads, false);
 }
 
 void tg_trunk_rope(const tg_trunk *t, float *qkv, const int32_t *positions, int N, bool inverse) {
-    const tg_arch *a = t->arch;
+    const tg_arch *a = &t->arch;
     if (!a->rope.dims) return;
     tg_heads at = tg_trunk_heads(a);
     tg_rope_dims d = {N, a->n_heads, at.stride, at.step, a->rope.dims, a->rope.pairs, inverse};
@@ -104,10 +142,11 @@ tg_rms_dims tg_trunk_head_norm(const tg_arch *a, int N, int heads) {
 void tg_trunk_qkv(const tg_trunk *t, int layer, const tg_acts *a, const int32_t *positions, int N) {
     const tg_tensors *p = &t->layers[layer];
     const tg_ops *ops = t->be->ops;
-    const tg_arch *arch = t->arch;
+    const tg_arch *arch = &t->arch;
+    const tg_branch b = tg_trunk_branch(t, layer, a, TG_BRANCH_ATTN);
     int Q = tg_trunk_qkv_width(arch), k = tg_trunk_heads(arch).k;
-    tg_trunk_norm(t, p, TG_ROLE_NORM1_W, a->norm, a->mean1, a->rstd1, a->x, N);
-    tg_trunk_linear(t, p, TG_ROLE_QKV_W, a->qkv, a->norm, N, Q, arch->width, false);
+    const float *in = enter(t, layer, &b, a->norm, N);
+    tg_trunk_linear(t, p, TG_ROLE_QKV_W, a->qkv, in, N, Q, arch->width, false);
     if (arch->qk_norm) {
         if (a->raw != a->qkv) ops->copy(t->be, a->raw, a->qkv, (size_t)N * (size_t)Q);
         ops->rmsnorm_forward(t->be, a->qkv, a->rstd_q, a->raw, p->w[TG_ROLE_Q_NORM_W],
@@ -119,58 +158,128 @@ void tg_trunk_qkv(const tg_trunk *t, int layer, const tg_acts *a, const int32_t 
 }
 
 void tg_trunk_act(const tg_trunk *t, float *act, const float *up, int N) {
-    int F = t->arch->mlp_width;
-    if (t->arch->gated)
-        t->be->ops->gated_forward(t->be, act, up, N, F, t->arch->act);
+    int F = t->arch.mlp_width;
+    if (t->arch.gated)
+        t->be->ops->gated_forward(t->be, act, up, N, F, t->arch.act);
     else
-        t->be->ops->act_forward(t->be, act, up, (size_t)N * (size_t)F, t->arch->act);
+        t->be->ops->act_forward(t->be, act, up, (size_t)N * (size_t)F, t->arch.act);
+}
+
+tg_branch tg_trunk_branch(const tg_trunk *t, int layer, const tg_acts *a, tg_branch_kind kind) {
+    const tg_arch *arch = &t->arch;
+    const int HD = tg_trunk_attn_width(arch);
+    switch (kind) {
+    case TG_BRANCH_ATTN:
+        return (tg_branch){TG_ROLE_NORM1_W, TG_ROLE_ATTN_OUT_W, TG_ROLE_POST1_W, HD,       a->x,
+                           a->mid,          a->mean1,           a->rstd1,        a->post1, a->mean3,
+                           a->rstd3};
+    case TG_BRANCH_CROSS:
+        return (tg_branch){TG_ROLE_CROSS_NORM_W,
+                           TG_ROLE_CROSS_OUT_W,
+                           TG_N_ROLES,
+                           HD,
+                           a->mid,
+                           a->cmid,
+                           a->cmean,
+                           a->crstd,
+                           a->cpost,
+                           NULL,
+                           NULL};
+    case TG_BRANCH_MLP:
+        return (tg_branch){tg_trunk_norm2(&t->layers[layer]),
+                           TG_ROLE_DOWN_W,
+                           TG_ROLE_POST2_W,
+                           arch->mlp_width,
+                           arch->parallel ? a->x : a->cmid,
+                           a->out,
+                           a->mean2,
+                           a->rstd2,
+                           a->post2,
+                           a->mean4,
+                           a->rstd4};
+    }
+    TG_UNREACHABLE();
+}
+
+/* What the branch reads: its norm of x, made in `norm`, or x. */
+static const float *enter(const tg_trunk *t, int layer, const tg_branch *b, float *norm, int N) {
+    if (t->arch.norm_after) return b->x;
+    tg_trunk_norm(t, &t->layers[layer], b->norm, norm, b->mean, b->rstd, b->x, N);
+    return norm;
+}
+
+/* b->y from b->x (`from`) and what the branch's last matrix reads. */
+static void leave(const tg_trunk *t, int layer, const tg_branch *b, const float *from,
+                  const float *inside, float *norm, int N) {
+    const tg_tensors *p = &t->layers[layer];
+    const tg_ops *ops = t->be->ops;
+    const tg_arch *arch = &t->arch;
+    const size_t n = (size_t)N * (size_t)arch->width;
+    float *sum = arch->norm_after ? b->raw : b->y;
+    if (sum != from) ops->copy(t->be, sum, from, n);
+    if (arch->post_norms) {
+        tg_trunk_linear(t, p, b->out, b->raw, inside, N, arch->width, b->out_in, false);
+        tg_trunk_norm(t, p, b->post, norm, b->post_mean, b->post_rstd, b->raw, N);
+        ops->add(t->be, b->y, norm, n);
+        return;
+    }
+    tg_trunk_linear(t, p, b->out, sum, inside, N, arch->width, b->out_in, true);
+    if (arch->norm_after) tg_trunk_norm(t, p, b->norm, b->y, b->mean, b->rstd, sum, N);
 }
 
 /* x -> norm -> up -> act. */
-static void mlp_inside(const tg_trunk *t, const tg_tensors *p, const tg_acts *a, const float *x,
-                       int N) {
-    tg_trunk_norm(t, p, tg_trunk_norm2(p), a->norm, a->mean2, a->rstd2, x, N);
-    tg_trunk_linear(t, p, TG_ROLE_UP_W, a->up, a->norm, N, tg_trunk_up_width(t->arch),
-                    t->arch->width, false);
+static void mlp_inside(const tg_trunk *t, int layer, const tg_branch *b, const tg_acts *a, int N) {
+    const float *in = enter(t, layer, b, a->norm, N);
+    tg_trunk_linear(t, &t->layers[layer], TG_ROLE_UP_W, a->up, in, N, tg_trunk_up_width(&t->arch),
+                    t->arch.width, false);
     tg_trunk_act(t, a->act, a->up, N);
 }
 
+/* Parallel: the MLP reads x, which may lie where mid is written. */
 void tg_trunk_mix(const tg_trunk *t, int layer, const tg_acts *a, int N) {
-    const tg_tensors *p = &t->layers[layer];
-    const tg_ops *ops = t->be->ops;
-    const tg_arch *arch = t->arch;
-    int C = arch->width, F = arch->mlp_width, HD = tg_trunk_attn_width(arch);
-    size_t n = (size_t)N * (size_t)C;
-    if (arch->parallel) mlp_inside(t, p, a, a->x, N);
-    if (a->mid != a->x) ops->copy(t->be, a->mid, a->x, n);
-    tg_trunk_linear(t, p, TG_ROLE_ATTN_OUT_W, arch->post_norms ? a->post1 : a->mid, a->att, N, C,
-                    HD, !arch->post_norms);
-    if (arch->post_norms) {
-        tg_trunk_norm(t, p, TG_ROLE_POST1_W, a->norm, a->mean3, a->rstd3, a->post1, N);
-        ops->add(t->be, a->mid, a->norm, n);
+    const tg_branch b = tg_trunk_branch(t, layer, a, TG_BRANCH_ATTN);
+    if (t->arch.parallel) {
+        const tg_branch mlp = tg_trunk_branch(t, layer, a, TG_BRANCH_MLP);
+        mlp_inside(t, layer, &mlp, a, N);
     }
-    if (!arch->parallel) mlp_inside(t, p, a, a->mid, N);
-    if (a->out != a->mid) ops->copy(t->be, a->out, a->mid, n);
-    tg_trunk_linear(t, p, TG_ROLE_DOWN_W, arch->post_norms ? a->post2 : a->out, a->act, N, C, F,
-                    !arch->post_norms);
-    if (arch->post_norms) {
-        tg_trunk_norm(t, p, TG_ROLE_POST2_W, a->norm, a->mean4, a->rstd4, a->post2, N);
-        ops->add(t->be, a->out, a->norm, n);
-    }
+    leave(t, layer, &b, b.x, a->att, a->norm, N);
+}
+
+void tg_trunk_query(const tg_trunk *t, int layer, const tg_acts *a, int N) {
+    const tg_branch b = tg_trunk_branch(t, layer, a, TG_BRANCH_CROSS);
+    const float *in = enter(t, layer, &b, a->norm, N);
+    tg_trunk_linear(t, &t->layers[layer], TG_ROLE_CROSS_Q_W, a->cq, in, N,
+                    tg_trunk_attn_width(&t->arch), t->arch.width, false);
+}
+
+void tg_trunk_cross(const tg_trunk *t, int layer, const tg_acts *a, int N) {
+    const tg_branch b = tg_trunk_branch(t, layer, a, TG_BRANCH_CROSS);
+    leave(t, layer, &b, b.x, a->catt, a->norm, N);
+}
+
+void tg_trunk_mlp(const tg_trunk *t, int layer, const tg_acts *a, int N) {
+    const tg_branch b = tg_trunk_branch(t, layer, a, TG_BRANCH_MLP);
+    if (!t->arch.parallel) mlp_inside(t, layer, &b, a, N);
+    leave(t, layer, &b, t->arch.parallel ? a->mid : b.x, a->act, a->norm, N);
 }
 
 void tg_trunk_final(const tg_trunk *t, float *h, float *mean, float *rstd, const float *x, int n) {
-    tg_trunk_norm(t, &t->top, TG_ROLE_FINAL_W, h, mean, rstd, x, n);
+    if (t->top.w[TG_ROLE_FINAL_W])
+        tg_trunk_norm(t, &t->top, TG_ROLE_FINAL_W, h, mean, rstd, x, n);
+    else
+        t->be->ops->copy(t->be, h, x, (size_t)n * (size_t)t->arch.width);
 }
 
-void tg_trunk_logits(const tg_trunk *t, float *logits, const float *h, int n) {
+void tg_trunk_logits(const tg_trunk *t, float *logits, float *h, int n) {
     const tg_ops *ops = t->be->ops;
-    int V = t->arch->vocab_size;
-    ops->matmul(t->be, logits, h, t->top.w[TG_ROLE_HEAD_W], n, V, t->arch->width, false, true,
+    if (t->arch.logit_scale > 0)
+        ops->scale(t->be, h, t->arch.logit_scale, (size_t)n * (size_t)t->arch.width);
+    int V = t->arch.vocab_size;
+    ops->matmul(t->be, logits, h, t->top.w[TG_ROLE_HEAD_W], n, V, t->arch.width, false, true,
                 false);
     if (t->top.w[TG_ROLE_HEAD_B]) ops->bias_forward(t->be, logits, t->top.w[TG_ROLE_HEAD_B], n, V);
-    if (t->arch->logit_softcap > 0)
-        ops->softcap(t->be, logits, t->arch->logit_softcap, (size_t)n * (size_t)V);
+    if (t->arch.logit_softcap > 0)
+        ops->softcap(t->be, logits, t->arch.logit_softcap, (size_t)n * (size_t)V);
 }
 
 static void *carve(tg_carve *c, size_t bytes) {
@@ -192,30 +301,46 @@ void tg_carve_shared_acts(tg_carve *c, const tg_arch *arch, size_t N, tg_acts *a
     size_t C = (size_t)arch->width, F = (size_t)arch->mlp_width,
            U = (size_t)tg_trunk_up_width(arch);
     size_t Q = (size_t)tg_trunk_qkv_width(arch), HD = (size_t)tg_trunk_attn_width(arch);
-    a->x = a->mid = a->out = tg_carve_f32(c, N, C);
-    a->mean1 = a->mean2 = a->mean3 = a->mean4 = tg_carve_f32(c, N, 1);
-    a->rstd1 = a->rstd2 = a->rstd3 = a->rstd4 = tg_carve_f32(c, N, 1);
-    a->lse = tg_carve_f32(c, N, (size_t)arch->n_heads);
+    a->x = a->mid = a->cmid = a->out = tg_carve_f32(c, N, C);
+    a->mean1 = a->mean2 = a->mean3 = a->mean4 = a->cmean = tg_carve_f32(c, N, 1);
+    a->rstd1 = a->rstd2 = a->rstd3 = a->rstd4 = a->crstd = tg_carve_f32(c, N, 1);
+    a->lse = a->clse = tg_carve_f32(c, N, (size_t)arch->n_heads);
     a->rstd_q = a->rstd_k = a->lse; /* attention writes lse when they are used up */
-    a->norm = a->att =
+    a->norm = a->att = a->catt =
         tg_carve_f32(c, N, TG_MAX(C, HD)); /* the norm is used up when attention writes */
     if (arch->parallel) a->norm = tg_carve_f32(c, N, C); /* but not before the MLP's is made */
-    a->post1 = a->post2 = arch->post_norms ? tg_carve_f32(c, N, C) : NULL;
-    a->qkv = a->raw = a->up = a->act = tg_carve_f32(c, N, TG_MAX(Q, U));
+    a->post1 = a->post2 = a->cpost = arch->post_norms ? tg_carve_f32(c, N, C) : a->x;
+    a->qkv = a->raw = a->cq = a->up = a->act = tg_carve_f32(c, N, TG_MAX(Q, U));
     if (arch->gated) a->act = tg_carve_f32(c, N, F);
 }
 
-void tg_carve_tables(tg_carve *c, const tg_arch *arch, int positions, tg_trunk *t) {
-    t->rope = t->slopes = NULL;
-    if (arch->rope.dims) t->rope = tg_carve_f32(c, (size_t)positions, (size_t)arch->rope.dims);
-    if (arch->alibi) t->slopes = tg_carve_f32(c, (size_t)arch->n_heads, 1);
+/* Beyond the farthest distance all have one bias, and none is farther than there are positions. */
+static int reach_of(const tg_arch *arch, int positions) {
+    return TG_MIN(arch->rel_distance, positions);
+}
+
+void tg_carve_tables(tg_carve *c, const tg_arch *arch, int positions, bool train, tg_trunk *t) {
+    const size_t P = (size_t)positions, H = (size_t)arch->n_heads;
+    t->rope = t->slopes = t->waves = t->bias = t->dbias = NULL;
+    t->buckets = NULL;
+    if (arch->rope.dims) t->rope = tg_carve_f32(c, P, (size_t)arch->rope.dims);
+    if (arch->alibi) t->slopes = tg_carve_f32(c, H, 1);
+    if (arch->sinusoids) t->waves = tg_carve_f32(c, P, (size_t)arch->width);
+    if (!arch->rel_buckets) return;
+    t->reach = reach_of(arch, positions);
+    size_t n = 2 * (size_t)t->reach + 1;
+    t->buckets = tg_carve_i32(c, n);
+    t->bias = tg_carve_f32(c, n, H);
+    if (train) t->dbias = tg_carve_f32(c, n, H);
 }
 
 tg_status tg_trunk_fill_tables(tg_trunk *t, int positions, tg_error *err) {
-    const tg_arch *arch = t->arch;
-    size_t angles = t->rope ? (size_t)positions * (size_t)arch->rope.dims : 0;
-    size_t n = TG_MAX(angles, (size_t)arch->n_heads);
-    if (!t->rope && !t->slopes) return TG_OK;
+    const tg_arch *arch = &t->arch;
+    const size_t P = (size_t)positions, H = (size_t)arch->n_heads, C = (size_t)arch->width;
+    const size_t angles = t->rope ? P * (size_t)arch->rope.dims : 0;
+    const size_t waves = t->waves ? P * C : 0, reach = 2 * (size_t)t->reach + 1;
+    const size_t n = TG_MAX(TG_MAX(angles, waves), TG_MAX(H, reach));
+    if (!t->rope && !t->slopes && !t->waves && !t->bias) return TG_OK;
     float *host = tg_alloc_array(n, sizeof *host);
     if (!host) return tg_fail_nomem(err, n * sizeof *host);
     if (t->rope) {
@@ -224,7 +349,17 @@ tg_status tg_trunk_fill_tables(tg_trunk *t, int positions, tg_error *err) {
     }
     if (t->slopes) {
         tg_alibi_slopes(arch->n_heads, host);
-        tg_backend_upload(t->be, t->slopes, host, (size_t)arch->n_heads * sizeof *host);
+        tg_backend_upload(t->be, t->slopes, host, H * sizeof *host);
+    }
+    if (t->waves) {
+        tg_waves_table(positions, arch->width, host);
+        tg_backend_upload(t->be, t->waves, host, waves * sizeof *host);
+    }
+    if (t->bias) {
+        int32_t *buckets = (int32_t *)(void *)host;
+        tg_rel_buckets(arch->rel_buckets, arch->rel_distance, arch->kind == TG_KIND_ENCODER,
+                       t->reach, buckets);
+        tg_backend_upload(t->be, t->buckets, buckets, reach * sizeof *buckets);
     }
     tg_free(host);
     return TG_OK;

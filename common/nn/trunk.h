@@ -1,8 +1,12 @@
-/* The stack of layers between embedding and heads, driven by the architecture and the roles of the tensors. Whole-sequence passes
- * (pass.c) and incremental decoding (decoder.c) run the same code and differ only in who attends to what:
+/* A stack of layers between embedding and heads, driven by the architecture and the roles of the tensors; an encoder and a decoder are
+ * two. Whole-sequence passes (pass.c) and incremental decoding (decoder.c) run the same code and differ only in who attends to what:
  *
  *     tg_trunk_embed(t, x, tokens, positions, N);
- *     for each layer l:  tg_trunk_qkv(t, l, a, N);  <attention: a->qkv -> a->att>  tg_trunk_mix(t, l, a, N);
+ *     for each layer l:
+ *         tg_trunk_qkv(t, l, a, N);      <attention: a->qkv -> a->att>            tg_trunk_mix(t, l, a, N);
+ *         decoder of a seq2seq model:
+ *         tg_trunk_query(t, l, a, N);    <attention to the source: a->cq -> a->catt>    tg_trunk_cross(t, l, a, N);
+ *         tg_trunk_mlp(t, l, a, N);
  *
  * Private to common/nn. */
 #ifndef TG_NN_TRUNK_H
@@ -20,12 +24,17 @@ typedef struct tg_tensors {
 
 typedef struct tg_trunk {
     tg_backend *be;
-    const tg_arch *arch;
+    tg_arch arch; /* of this stack: the encoder's is tg_arch_encoder's */
     tg_tensors
         top; /* embeddings, final norm, heads; with a tied head HEAD_W is the token embedding */
     tg_tensors *layers; /* (n_layers) */
-    float *rope;        /* device: table of rotary angles, or NULL */
-    float *slopes;      /* device: (n_heads), or NULL */
+    float *rope;        /* device: table of rotary angles, or NULL; so are the others */
+    float *slopes;      /* (n_heads) */
+    float *waves;       /* (positions, C) fixed position embeddings */
+    float *bias;        /* (2 reach + 1, n_heads) REL_BIAS by distance, made by tg_trunk_bias */
+    float *dbias;       /* the same, its gradient; training only */
+    int32_t *buckets;   /* (2 reach + 1) rows of REL_BIAS */
+    int reach;
 } tg_trunk;
 
 /* The buffers of one layer. N rows; C width, Q = (H + 2G) D, F mlp_width, U = F or with a gate 2F. Scoring and decoding let all layers share them and
@@ -41,16 +50,24 @@ typedef struct tg_acts {
     float *att;             /* (N,H*D) */
     float *lse;             /* (N,H) */
     float *mid;             /* (N,C) residual stream after attention */
-    float *mean2, *rstd2;   /* (N) */
-    float *post1, *post2;   /* (N,C) what attention and MLP add, before the norms of it */
+    float *cmean, *crstd;   /* (N) attention to the source, as above */
+    float *cq, *catt;       /* (N,H*D) */
+    float *clse;            /* (N,H) */
+    float *ckv;             /* (source rows, 2G*D) keys and values of the source */
+    float *cmid;          /* (N,C) residual stream after it; mid where there is no such attention */
+    float *mean2, *rstd2; /* (N) */
+    float *post1,
+        *post2; /* (N,C) what attention and MLP add, before the norms of it; with norm_after the streams before theirs */
+    float *cpost; /* (N,C) norm_after: the stream before the norm behind attention to the source */
     float *mean3, *rstd3, *mean4, *rstd4; /* (N) of those norms */
     float *up;                            /* (N,U) before the activation function */
     float *act;                           /* (N,F) after it */
     float *out; /* (N,C) residual stream after the MLP: the next layer's x */
 } tg_acts;
 
-/* The model is borrowed. */
-tg_status tg_trunk_init(tg_trunk *t, const tg_model *m, tg_error *err) TG_MUST_CHECK;
+/* The model is borrowed. An encoder without token embeddings of its own has those of the main stack. */
+tg_status tg_trunk_init(tg_trunk *t, const tg_model *m, tg_stack stack,
+                        tg_error *err) TG_MUST_CHECK;
 void tg_trunk_fini(tg_trunk *t);
 
 /* Where the heads lie in a row of qkv. */
@@ -60,7 +77,10 @@ typedef struct tg_heads {
     int stride; /* from row to row */
 } tg_heads;
 tg_heads tg_trunk_heads(const tg_arch *arch);
+/* Attention within the text, and to the source: rows k_begin[s] .. k_end[s]-1, kv_stride apart, of keys whose values lie beside them. */
 tg_attn_dims tg_trunk_attn(const tg_trunk *t, int layer);
+tg_attn_dims tg_trunk_attn_source(const tg_trunk *t, const int32_t *k_begin, const int32_t *k_end,
+                                  int kv_stride);
 static inline int tg_trunk_up_width(const tg_arch *a) {
     return a->gated ? 2 * a->mlp_width : a->mlp_width;
 }
@@ -70,6 +90,26 @@ static inline int tg_trunk_qkv_width(const tg_arch *a) {
 static inline int tg_trunk_attn_width(const tg_arch *a) {
     return a->n_heads * a->head_dim;
 }
+/* Keys, or values, of a row. */
+static inline int tg_trunk_kv_width(const tg_arch *a) {
+    return a->n_kv_heads * a->head_dim;
+}
+/* Whether layers need places for post1 and post2. */
+static inline bool tg_trunk_keeps_post(const tg_arch *a) {
+    return a->post_norms || a->norm_after;
+}
+
+/* A branch of a layer: y = x + f(norm(x)), or with norm_after norm(x + f(x)), or with post_norms x + post(f(norm(x))). */
+typedef enum tg_branch_kind { TG_BRANCH_ATTN, TG_BRANCH_CROSS, TG_BRANCH_MLP } tg_branch_kind;
+typedef struct tg_branch {
+    tg_param_role norm, out, post; /* out: the matrix that ends it */
+    int out_in;                    /* columns that matrix reads */
+    float *x, *y;                  /* (N,C) may be the same place */
+    float *mean, *rstd;            /* of norm */
+    float *raw;                    /* (N,C) norm_after: x + f(x); post_norms: f(norm(x)) */
+    float *post_mean, *post_rstd;
+} tg_branch;
+tg_branch tg_trunk_branch(const tg_trunk *t, int layer, const tg_acts *a, tg_branch_kind kind);
 
 /* y (N,C) = the norm whose weight has that role; mean and rstd are kept for backward. */
 void tg_trunk_norm(const tg_trunk *t, const tg_tensors *p, tg_param_role role, float *y,
@@ -85,6 +125,8 @@ typedef struct tg_embed_acts {
 /* x (N,C) = embedded tokens at their positions. */
 void tg_trunk_embed(const tg_trunk *t, float *x, const tg_embed_acts *e, const int32_t *tokens,
                     const int32_t *positions, int N);
+/* Fills the table of biases by distance from the parameter, which may have changed; once before the layers. */
+void tg_trunk_bias(const tg_trunk *t);
 /* a->x -> a->qkv. */
 void tg_trunk_qkv(const tg_trunk *t, int layer, const tg_acts *a, const int32_t *positions, int N);
 /* Turns queries and keys to their positions, or their gradients back. */
@@ -97,12 +139,17 @@ static inline tg_param_role tg_trunk_norm2(const tg_tensors *p) {
 }
 /* a->act = activation of a->up. */
 void tg_trunk_act(const tg_trunk *t, float *act, const float *up, int N);
-/* a->x, a->att -> a->mid -> a->out. */
+/* a->x, a->att -> a->mid. */
 void tg_trunk_mix(const tg_trunk *t, int layer, const tg_acts *a, int N);
-/* h (n,C) = final norm of x (n,C). */
+/* a->mid -> a->cq;  a->mid, a->catt -> a->cmid. */
+void tg_trunk_query(const tg_trunk *t, int layer, const tg_acts *a, int N);
+void tg_trunk_cross(const tg_trunk *t, int layer, const tg_acts *a, int N);
+/* a->cmid -> a->out; parallel: a->mid, and what tg_trunk_mix made of a->x. */
+void tg_trunk_mlp(const tg_trunk *t, int layer, const tg_acts *a, int N);
+/* h (n,C) = final norm of x (n,C), or a copy where there is none. */
 void tg_trunk_final(const tg_trunk *t, float *h, float *mean, float *rstd, const float *x, int n);
-/* logits (n,V) of normed rows h. */
-void tg_trunk_logits(const tg_trunk *t, float *logits, const float *h, int n);
+/* logits (n,V) of normed rows h, which a logit_scale scales in place. */
+void tg_trunk_logits(const tg_trunk *t, float *logits, float *h, int n);
 
 /* Carving one device block into 64-byte aligned places; with base NULL only the size is found. */
 typedef struct tg_carve {
@@ -114,7 +161,7 @@ int32_t *tg_carve_i32(tg_carve *c, size_t n);
 /* Buffers for N rows that all layers share. */
 void tg_carve_shared_acts(tg_carve *c, const tg_arch *arch, size_t N, tg_acts *a);
 /* The tables for that many positions: carved with the rest, then filled. */
-void tg_carve_tables(tg_carve *c, const tg_arch *arch, int positions, tg_trunk *t);
+void tg_carve_tables(tg_carve *c, const tg_arch *arch, int positions, bool train, tg_trunk *t);
 tg_status tg_trunk_fill_tables(tg_trunk *t, int positions, tg_error *err) TG_MUST_CHECK;
 
 #endif

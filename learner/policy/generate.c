@@ -86,7 +86,9 @@ tg_status tg_generator_create(tg_generator **out, tg_model *m, const tg_gen_sett
     g->max_len = max_len;
     g->last = &g->first;
     st = buffers_create(g, err);
-    if (st == TG_OK) st = tg_decoder_create(&g->decoder, m, n_slots, max_len, err);
+    if (st == TG_OK)
+        st = tg_decoder_create(&g->decoder, m, (tg_decoder_caps){.slots = n_slots, .len = max_len},
+                               err);
     if (st != TG_OK) tg_generator_destroy(&g);
     *out = g;
     return st;

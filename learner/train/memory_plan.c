@@ -40,7 +40,9 @@ static uint64_t memory_available(void) {
 
 int tg_eval_slots(const tg_train_settings *s, const tg_arch *arch, int max_len) {
     int n = (int)TG_MIN(s->eval.eval_batch_size, 1024);
-    while (n > 1 && tg_decoder_bytes(arch, n, max_len) > EVAL_CACHE_BYTES) n = (n + 1) / 2;
+    while (n > 1 &&
+           tg_decoder_bytes(arch, (tg_decoder_caps){.slots = n, .len = max_len}) > EVAL_CACHE_BYTES)
+        n = (n + 1) / 2;
     return n;
 }
 
@@ -79,7 +81,8 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
     add(p, "policy: activations", batch, tg_pass_bytes(policy, algo.caps, true));
     if (separate) add(p, "critic: activations", batch, tg_pass_bytes(&with_head, algo.caps, true));
     add(p, "reference: activations", batch, tg_pass_bytes(arch, algo.caps, false));
-    add(p, "rollout: key/value cache", "fewer env.n_envs", tg_decoder_bytes(arch, n_envs, max_len));
+    add(p, "rollout: key/value cache", "fewer env.n_envs",
+        tg_decoder_bytes(arch, (tg_decoder_caps){.slots = n_envs, .len = max_len}));
     uint64_t rows = (uint64_t)algo.n_steps * (uint64_t)n_envs;
     add(p, "rollout: buffers", "fewer alg.args.n_steps",
         rows * 80 + (uint64_t)n_envs * (uint64_t)max_len * 24);
@@ -115,7 +118,8 @@ tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, con
     widest.value_head = !s->supervised;
     add(p, "checkpoint: copy of a network", "a smaller model", tg_model_bytes(&widest, 0));
     add(p, "evaluation: key/value cache", "a smaller train_evaluation.eval_batch_size",
-        tg_decoder_bytes(arch, tg_eval_slots(s, arch, max_len), max_len));
+        tg_decoder_bytes(
+            arch, (tg_decoder_caps){.slots = tg_eval_slots(s, arch, max_len), .len = max_len}));
     p->available = memory_available();
     return TG_OK;
 }

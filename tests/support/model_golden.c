@@ -187,7 +187,7 @@ static void check_decoder(tg_model *m, tg_pass *pass, const struct golden *g) {
         if (b->offsets[s + 1] - b->offsets[s] > longest)
             longest = b->offsets[s + 1] - b->offsets[s];
     tg_decoder *d = NULL;
-    CHECK_OK(tg_decoder_create(&d, m, b->n_seqs, longest, &err));
+    CHECK_OK(tg_decoder_create(&d, m, (tg_decoder_caps){.slots = b->n_seqs, .len = longest}, &err));
     if (d) {
         for (int32_t row = 0; row < b->n_tokens;
              row++) /* rows inside a prompt have no logits of their own */

@@ -110,7 +110,7 @@ static tg_status run_decoder(struct result *r, tg_model *m, const tg_batch *b, t
         if (b->offsets[s + 1] - b->offsets[s] > longest)
             longest = b->offsets[s + 1] - b->offsets[s];
     tg_decoder *d = NULL;
-    tg_status st = tg_decoder_create(&d, m, S, longest, err);
+    tg_status st = tg_decoder_create(&d, m, (tg_decoder_caps){.slots = S, .len = longest}, err);
     for (int at = 0; at < longest && st == TG_OK; at++) {
         int n = 0;
         for (int s = 0; s < S; s++) {

@@ -281,7 +281,7 @@ static void check_decoder(tg_model *m, const tg_tiny_batch *b) {
     float *want = pass_logprobs(m, &b->batch),
           *logits = malloc((size_t)SLOTS * (size_t)V * sizeof *logits);
     tg_decoder *d = NULL;
-    CHECK_OK(tg_decoder_create(&d, m, SLOTS, 24, &err));
+    CHECK_OK(tg_decoder_create(&d, m, (tg_decoder_caps){.slots = SLOTS, .len = 24}, &err));
     for (int guard = 0; d && left && guard < 1000; guard++) {
         int32_t slots[SLOTS], tokens[128], offsets[SLOTS + 1] = {0};
         int n = 0, at[SLOTS];
@@ -348,8 +348,8 @@ TEST(long_prompts_are_run_in_groups) {
     arch.max_positions = 1200, arch.n_layers = 1, arch.n_heads = arch.n_kv_heads = 1;
     tg_model *m = tg_tiny_model(be, &arch, 0, 8);
     tg_decoder *d, *one;
-    REQUIRE_OK(tg_decoder_create(&d, m, 4, 1200, &err));
-    REQUIRE_OK(tg_decoder_create(&one, m, 1, 1200, &err));
+    REQUIRE_OK(tg_decoder_create(&d, m, (tg_decoder_caps){.slots = 4, .len = 1200}, &err));
+    REQUIRE_OK(tg_decoder_create(&one, m, (tg_decoder_caps){.slots = 1, .len = 1200}, &err));
     static int32_t tokens[3600];
     for (int i = 0; i < 3600; i++) tokens[i] = i * 7 % arch.vocab_size;
     int32_t offsets[] = {0, 900, 1900, 1901, 3000}, slots[] = {2, 0, 3, 1};
@@ -391,8 +391,9 @@ TEST(plans_are_what_is_allocated_and_steady_state_allocates_nothing) {
     }
     tg_decoder *d;
     size_t before = be->bytes_used;
-    REQUIRE_OK(tg_decoder_create(&d, m, 5, 19, &err));
-    CHECK_EQ(be->bytes_used - before, tg_decoder_bytes(&arch, 5, 19));
+    REQUIRE_OK(tg_decoder_create(&d, m, (tg_decoder_caps){.slots = 5, .len = 19}, &err));
+    CHECK_EQ(be->bytes_used - before,
+             tg_decoder_bytes(&arch, (tg_decoder_caps){.slots = 5, .len = 19}));
     tg_decoder_destroy(&d);
     CHECK_EQ(be->bytes_used, before);
     /* a training pass must not cost what the whole logits would */
@@ -477,9 +478,9 @@ TEST(bad_decoder_calls_are_refused_and_change_nothing) {
     tg_arch arch = tg_tiny_arch();
     tg_model *m = tg_tiny_model(be, &arch, 0, 3);
     tg_decoder *d;
-    CHECK_EQ(tg_decoder_create(&d, m, 2, 25, &err), TG_DATA);
+    CHECK_EQ(tg_decoder_create(&d, m, (tg_decoder_caps){.slots = 2, .len = 25}, &err), TG_DATA);
     CHECK(d == NULL && strstr(err.msg, "24 positions"));
-    REQUIRE_OK(tg_decoder_create(&d, m, 2, 3, &err));
+    REQUIRE_OK(tg_decoder_create(&d, m, (tg_decoder_caps){.slots = 2, .len = 3}, &err));
     float logits[2 * 29], before[29];
     int32_t slots[] = {0, 1}, tokens[] = {1, 2, 3, 4, 5}, offsets[] = {0, 2, 3};
     CHECK_EQ(tg_decoder_step(d, slots, tokens, 1, logits, &err), TG_DATA);
@@ -520,8 +521,9 @@ TEST(out_of_memory_is_reported_at_every_allocation) {
             tg_pass *p = NULL;
             tg_decoder *d = NULL;
             tg_alloc_fail_after(n);
-            tg_status st = what ? tg_decoder_create(&d, m, 2, 4, &err)
-                                : tg_pass_create(&p, m, (tg_pass_caps){9, 2, 3}, true, &err);
+            tg_status st =
+                what ? tg_decoder_create(&d, m, (tg_decoder_caps){.slots = 2, .len = 4}, &err)
+                     : tg_pass_create(&p, m, (tg_pass_caps){9, 2, 3}, true, &err);
             tg_alloc_fail_after(-1);
             done = st == TG_OK;
             if (!done) CHECK_EQ(st, TG_NOMEM);

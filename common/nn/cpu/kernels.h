@@ -52,6 +52,14 @@ typedef struct tg_gemm_block {
     size_t step;
 } tg_gemm_block;
 
+/* What a score is beside a product (op/attention.h). bias: of one head, bias[(i - j, clamped to reach) * bias_step]; NULL: none. */
+typedef struct tg_score_shape {
+    float scale, softcap, slope;
+    const float *bias;
+    size_t bias_step;
+    int reach;
+} tg_score_shape;
+
 typedef struct tg_cpu_kernels {
     const char *isa;
 
@@ -119,9 +127,13 @@ typedef struct tg_cpu_kernels {
     void (*score_shape)(const tg_score_tile *t, float softcap, float slope, float *factor);
     /* d, as s, times factor. */
     void (*score_factor)(const tg_score_tile *t, float *d, const float *factor);
-    /* decode with softcap or slope. */
+    /* s becomes scale s + line[cols - 1 - j + r]: by distance, `line` begins with the farthest key before the first query. */
+    void (*score_bias)(const tg_score_tile *t, const float *line);
+    /* line (as above) += the sums of d, as s, at each distance. */
+    void (*score_bias_grad)(const tg_score_tile *t, const float *d, float *line);
+    /* decode with softcap, slope or bias. */
     void (*decode_shaped)(float *out, const float *q, const float *k, const float *v, int n,
-                          size_t ld, int D, float scale, float softcap, float slope);
+                          size_t ld, int D, const tg_score_shape *shape);
     float (*dot)(const float *a, const float *b, int n);
     /* One query against n keys and values, rows ld apart. */
     void (*decode)(float *out, const float *q, const float *k, const float *v, int n, size_t ld,

@@ -19,6 +19,9 @@ typedef enum tg_dim {
     TG_DIM_KV,   /* n_kv_heads head_dim */
     TG_DIM_HEAD, /* head_dim */
     TG_DIM_MLP,
+    TG_DIM_HEADS,   /* n_heads */
+    TG_DIM_BUCKETS, /* rel_buckets */
+    TG_DIM_ONE,
 } tg_dim;
 
 typedef struct tg_family_tensor {
@@ -27,7 +30,8 @@ typedef struct tg_family_tensor {
     tg_param_role role;
     tg_init init;
     tg_dim dims[4];
-    size_t when; /* offset of a bool in tg_arch: the row is there only if it is set; 0: always */
+    size_t when;    /* offset of a bool in tg_arch: the row is there only if it is set; 0: always */
+    tg_stack stack; /* whose sizes and number of layers count */
 } tg_family_tensor;
 
 /* TG_ROW(name, role, init, dims...); TG_ROW_IF(bool of tg_arch, ...). */
@@ -39,6 +43,15 @@ typedef struct tg_family_tensor {
     {                                                                                              \
         .name = (name_), .role = (role_), .init = (init_), .dims = {__VA_ARGS__},                  \
         .when = offsetof(tg_arch, field_)                                                          \
+    }
+
+/* The same of the stack named, TG_STACK_MAIN or TG_STACK_ENCODER. */
+#define TG_ROW_IN(stack_, name_, role_, init_, ...)                                                \
+    { .name = (name_), .role = (role_), .init = (init_), .dims = {__VA_ARGS__}, .stack = stack_ }
+#define TG_ROW_IN_IF(stack_, field_, name_, role_, init_, ...)                                     \
+    {                                                                                              \
+        .name = (name_), .role = (role_), .init = (init_), .dims = {__VA_ARGS__},                  \
+        .when = offsetof(tg_arch, field_), .stack = stack_                                         \
     }
 
 typedef struct tg_family {

@@ -15,6 +15,9 @@ typedef struct query {
     int first, end, distance, D; /* keys seen */
     size_t step;
     double scale, softcap, slope;
+    const float *
+        bias; /* of this head, or NULL; at distance i - j, clamped to reach: bias[(distance + reach) * H] */
+    int reach, H;
 } query;
 
 static query query_of(const tg_attn_dims *d, int h, int n, int distance) {
@@ -26,7 +29,17 @@ static query query_of(const tg_attn_dims *d, int h, int n, int distance) {
                    .D = d->D,
                    .scale = (double)d->scale,
                    .softcap = (double)d->softcap,
-                   .slope = alibi ? (double)d->slopes[h] : 0};
+                   .slope = alibi ? (double)d->slopes[h] : 0,
+                   .bias = d->bias ? d->bias + h : NULL,
+                   .reach = d->reach,
+                   .H = d->H};
+}
+
+static size_t bias_at(const query *a, int j) {
+    int distance = a->distance - j;
+    if (distance > a->reach) distance = a->reach;
+    if (distance < -a->reach) distance = -a->reach;
+    return (size_t)(distance + a->reach) * (size_t)a->H;
 }
 
 /* Also the derivative with respect to q.k. */
@@ -38,6 +51,7 @@ static double score(const query *a, int j, double *slope) {
         s = a->softcap * t;
         *slope *= 1 - t * t;
     }
+    if (a->bias) s += (double)a->bias[bias_at(a, j)];
     return s + a->slope * (j - a->distance);
 }
 
@@ -64,6 +78,17 @@ static size_t kv_at(const tg_attn_dims *d, int h) {
     return (size_t)(h / (d->H / d->G)) * (size_t)(d->kv_step ? d->kv_step : d->D);
 }
 
+/* The keys that query row i of sequence s sees; *kv is where the first of them lies, for head h. */
+static query packed_query(const tg_attn_dims *d, const int32_t *offsets, int s, int i, int h,
+                          int stride, size_t *kv) {
+    int begin = d->k_begin ? d->k_begin[s] : offsets[s];
+    int end = d->k_end ? d->k_end[s] : d->causal ? i + 1 : offsets[s + 1];
+    query a = query_of(d, h, end - begin, i - offsets[s]);
+    a.step = (size_t)(d->kv_stride ? d->kv_stride : stride);
+    *kv = (size_t)begin * a.step + kv_at(d, h);
+    return a;
+}
+
 void tg_ref_attention_forward(tg_backend *be, float *out, float *lse, const float *q,
                               const float *k, const float *v, int stride, const int32_t *offsets,
                               int n_seqs, tg_attn_dims dims) {
@@ -72,12 +97,10 @@ void tg_ref_attention_forward(tg_backend *be, float *out, float *lse, const floa
     for (int s = 0; s < n_seqs; s++) {
         for (int i = offsets[s]; i < offsets[s + 1]; i++) {
             for (int h = 0; h < H; h++) {
-                int n = (dims.causal ? i + 1 : offsets[s + 1]) - offsets[s];
-                size_t kv = (size_t)offsets[s] * (size_t)stride + kv_at(&dims, h);
-                query a = query_of(&dims, h, n, i - offsets[s]);
+                size_t kv;
+                query a = packed_query(&dims, offsets, s, i, h, stride, &kv);
                 a.q = q + (size_t)i * (size_t)stride + q_at(&dims, h);
                 a.k = k + kv, a.v = v + kv;
-                a.step = (size_t)stride;
                 lse[(size_t)i * H + h] = (float)attend(out + ((size_t)i * H + h) * D, &a);
             }
         }
@@ -85,13 +108,15 @@ void tg_ref_attention_forward(tg_backend *be, float *out, float *lse, const floa
 }
 
 /* For one query and head: p_j = exp(s_j - lse), dp_j = dout . v_j, ds_j = p_j (dp_j - dout . out). */
-static void attend_backward(float *dq, float *dk, float *dv, const float *dout, const float *out,
-                            double lse, const query *a) {
+static void attend_backward(float *dq, float *dk, float *dv, float *dbias, const float *dout,
+                            const float *out, double lse, const query *a) {
     double delta = dot(dout, out, a->D);
     for (int j = a->first; j < a->end; j++) {
         size_t row = (size_t)j * a->step;
         double slope, p = exp(score(a, j, &slope) - lse);
-        double ds = p * (dot(dout, a->v + row, a->D) - delta) * slope;
+        double ds = p * (dot(dout, a->v + row, a->D) - delta);
+        if (a->bias && dbias) dbias[bias_at(a, j)] += (float)ds;
+        ds *= slope;
         for (int d = 0; d < a->D; d++) {
             dv[row + (size_t)d] += (float)(p * (double)dout[d]);
             dq[d] += (float)(ds * (double)a->k[row + (size_t)d]);
@@ -109,14 +134,12 @@ void tg_ref_attention_backward(tg_backend *be, float *dq, float *dk, float *dv, 
     for (int s = 0; s < n_seqs; s++) {
         for (int i = offsets[s]; i < offsets[s + 1]; i++) {
             for (int h = 0; h < H; h++) {
-                size_t kv = (size_t)offsets[s] * (size_t)stride + kv_at(&dims, h);
+                size_t kv;
                 size_t row = (size_t)i * (size_t)stride + q_at(&dims, h), head = (size_t)i * H + h;
-                int n = (dims.causal ? i + 1 : offsets[s + 1]) - offsets[s];
-                query a = query_of(&dims, h, n, i - offsets[s]);
+                query a = packed_query(&dims, offsets, s, i, h, stride, &kv);
                 a.q = q + row, a.k = k + kv, a.v = v + kv;
-                a.step = (size_t)stride;
-                attend_backward(dq + row, dk + kv, dv + kv, dout + head * D, out + head * D,
-                                (double)lse[head], &a);
+                attend_backward(dq + row, dk + kv, dv + kv, dims.dbias ? dims.dbias + h : NULL,
+                                dout + head * D, out + head * D, (double)lse[head], &a);
             }
         }
     }

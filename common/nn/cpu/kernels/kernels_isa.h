@@ -45,8 +45,10 @@ void TG_KERNEL(softmax_grad_tile)(const tg_score_tile *t, float *dp, const float
                                   const float *delta);
 void TG_KERNEL(score_shape)(const tg_score_tile *t, float softcap, float slope, float *factor);
 void TG_KERNEL(score_factor)(const tg_score_tile *t, float *d, const float *factor);
+void TG_KERNEL(score_bias)(const tg_score_tile *t, const float *line);
+void TG_KERNEL(score_bias_grad)(const tg_score_tile *t, const float *d, float *line);
 void TG_KERNEL(decode_shaped)(float *out, const float *q, const float *k, const float *v, int n,
-                              size_t ld, int D, float scale, float softcap, float slope);
+                              size_t ld, int D, const tg_score_shape *shape);
 float TG_KERNEL(dot)(const float *a, const float *b, int n);
 void TG_KERNEL(decode)(float *out, const float *q, const float *k, const float *v, int n, size_t ld,
                        int D, float scale);

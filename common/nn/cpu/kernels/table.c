@@ -35,6 +35,8 @@ const tg_cpu_kernels TG_KERNEL(kernels) = {
     NAME(softmax_grad_tile),
     NAME(score_shape),
     NAME(score_factor),
+    NAME(score_bias),
+    NAME(score_bias_grad),
     NAME(decode_shaped),
     NAME(dot),
     NAME(decode),

@@ -1,0 +1,204 @@
+/* The memory of a pass. All device memory is one block, laid out by carve_pass(), which also answers tg_pass_bytes: plan and
+ * reality are the same code. */
+#include "common/nn/pass_state.h"
+
+#include "common/base/alloc.h"
+#include "common/base/check.h"
+
+/* One layer's own buffers; the scratch ones are shared. */
+static void carve_layer(tg_carve *c, const tg_arch *arch, size_t N, size_t P, tg_acts *a) {
+    size_t C = (size_t)arch->width, H = (size_t)arch->n_heads;
+    size_t HD = (size_t)tg_trunk_attn_width(arch), Q = (size_t)tg_trunk_qkv_width(arch);
+    a->mean1 = tg_carve_f32(c, N, 1);
+    a->rstd1 = tg_carve_f32(c, N, 1);
+    a->qkv = a->raw = tg_carve_f32(c, N, Q);
+    if (arch->qk_norm) {
+        a->raw = tg_carve_f32(c, N, Q);
+        a->rstd_q = tg_carve_f32(c, N, H);
+        a->rstd_k = tg_carve_f32(c, N, (size_t)arch->n_kv_heads);
+    }
+    if (arch->post_norms) {
+        float **each[] = {&a->mean3, &a->rstd3, &a->mean4, &a->rstd4};
+        for (size_t i = 0; i < TG_COUNT_OF(each); i++) *each[i] = tg_carve_f32(c, N, 1);
+    }
+    if (tg_trunk_keeps_post(arch)) {
+        a->post1 = tg_carve_f32(c, N, C);
+        a->post2 = tg_carve_f32(c, N, C);
+    }
+    a->att = tg_carve_f32(c, N, HD);
+    a->lse = tg_carve_f32(c, N, H);
+    if (!arch->parallel) a->mid = a->cmid = tg_carve_f32(c, N, C);
+    if (arch->kind == TG_KIND_SEQ2SEQ) {
+        a->cmean = tg_carve_f32(c, N, 1);
+        a->crstd = tg_carve_f32(c, N, 1);
+        a->cq = tg_carve_f32(c, N, HD);
+        a->catt = tg_carve_f32(c, N, HD);
+        a->clse = tg_carve_f32(c, N, H);
+        a->cmid = tg_carve_f32(c, N, C);
+        a->ckv = tg_carve_f32(c, P, 2 * (size_t)tg_trunk_kv_width(arch));
+        if (arch->norm_after) a->cpost = tg_carve_f32(c, N, C);
+    }
+    a->mean2 = tg_carve_f32(c, N, 1);
+    a->rstd2 = tg_carve_f32(c, N, 1);
+    a->up = tg_carve_f32(c, N, (size_t)tg_trunk_up_width(arch));
+    a->out = tg_carve_f32(c, N, C);
+    if (arch->parallel) a->mid = a->cmid = a->out;
+}
+
+/* Floats that a stack's rows take of a scratch buffer of rows so wide. */
+static size_t wide_floats(const tg_arch *arch, size_t N) {
+    return N * (size_t)TG_MAX(tg_trunk_qkv_width(arch), tg_trunk_up_width(arch));
+}
+
+static void carve_train(tg_carve *c, const tg_arch *arch, const tg_arch *enc, tg_pass_caps caps,
+                        tg_pass_buffers *b) {
+    size_t N = (size_t)caps.tokens, A = (size_t)caps.actions, C = (size_t)arch->width;
+    size_t P = enc ? (size_t)caps.src : 0, rows = TG_MAX(N, P), kv = 0;
+    int narrow = TG_MAX(arch->width, tg_trunk_attn_width(arch));
+    size_t wide = wide_floats(arch, N), act = N * (size_t)arch->mlp_width;
+    if (enc) {
+        narrow = TG_MAX(narrow, tg_trunk_attn_width(enc));
+        wide = TG_MAX(wide, wide_floats(enc, P));
+        act = TG_MAX(act, P * (size_t)enc->mlp_width);
+        kv = P * 2 * (size_t)tg_trunk_kv_width(arch);
+        b->dstates = tg_carve_f32(c, P, C);
+    }
+    b->dlogp = tg_carve_f32(c, A, 1);
+    b->dentropy = tg_carve_f32(c, A, 1);
+    b->dvalue = tg_carve_f32(c, A, 1);
+    b->dx = tg_carve_f32(c, rows, C);
+    b->d1 = tg_carve_f32(c, TG_MAX(rows, A), (size_t)narrow);
+    b->d2 = tg_carve_f32(c, TG_MAX(rows, A), (size_t)narrow);
+    b->dy = arch->parallel || tg_trunk_keeps_post(arch) ? tg_carve_f32(c, rows, C) : NULL;
+    b->wide = b->act = tg_carve_f32(c, TG_MAX(wide, kv), 1);
+    if (arch->gated) b->act = tg_carve_f32(c, act, 1);
+}
+
+/* Positions that that many rows can have. */
+static int positions_of(const tg_arch *arch, int rows) {
+    return TG_MIN(rows, arch->max_positions);
+}
+
+/* s->layers may be NULL: only the size is wanted. */
+static void carve_stack(tg_carve *c, const tg_arch *arch, int rows, tg_pass_caps caps, bool train,
+                        const tg_pass_buffers *b, tg_pass_stack *s) {
+    size_t N = (size_t)rows, C = (size_t)arch->width, P = (size_t)caps.src;
+    s->tokens = tg_carve_i32(c, N);
+    s->positions = tg_carve_i32(c, N);
+    s->offsets = tg_carve_i32(c, (size_t)caps.seqs + 1);
+    tg_carve_tables(c, arch, positions_of(arch, rows), train, &s->trunk);
+    if (arch->embed_norm)
+        s->embed =
+            (tg_embed_acts){tg_carve_f32(c, N, C), tg_carve_f32(c, N, 1), tg_carve_f32(c, N, 1)};
+    tg_acts a = {0};
+    if (!train) {
+        tg_carve_shared_acts(c, arch, N, &a);
+        if (arch->kind == TG_KIND_SEQ2SEQ)
+            a.ckv = tg_carve_f32(c, P, 2 * (size_t)tg_trunk_kv_width(arch));
+        for (int l = 0; s->layers && l < arch->n_layers; l++) s->layers[l] = a;
+        return;
+    }
+    float *x = tg_carve_f32(c, N, C);
+    for (int l = 0; l < arch->n_layers; l++) {
+        a = (tg_acts){.x = x, .norm = b->d1, .act = b->act};
+        carve_layer(c, arch, N, P, &a);
+        x = a.out;
+        if (s->layers) s->layers[l] = a;
+    }
+}
+
+static void carve_pass(tg_carve *c, const tg_arch *arch, tg_pass_caps caps, bool train,
+                       tg_pass_buffers *b, tg_pass_stack *main, tg_pass_stack *enc) {
+    size_t N = (size_t)caps.tokens, A = (size_t)caps.actions, C = (size_t)arch->width;
+    const tg_arch encoder = tg_arch_encoder(arch);
+    const bool seq2seq = arch->kind == TG_KIND_SEQ2SEQ;
+    b->act_row = tg_carve_i32(c, A);
+    b->act_token = tg_carve_i32(c, A);
+    b->rows = tg_carve_f32(c, A, C);
+    b->hidden = b->lm = tg_carve_f32(c, A, C);
+    if (arch->logit_scale > 0) b->lm = tg_carve_f32(c, A, C);
+    float **per_action[] = {&b->mean, &b->rstd, &b->logp, &b->entropy, &b->lse, &b->value};
+    for (size_t i = 0; i < TG_COUNT_OF(per_action); i++) *per_action[i] = tg_carve_f32(c, A, 1);
+    size_t n = TG_MIN((size_t)TG_PASS_LOGIT_ROWS, TG_MAX(N, (size_t)caps.src));
+    b->logit_rows = tg_carve_i32(c, n);
+    b->logit_x = tg_carve_f32(c, n, C);
+    b->logit_h = tg_carve_f32(c, n, C);
+    b->logit_mean = tg_carve_f32(c, n, 1);
+    b->logit_rstd = tg_carve_f32(c, n, 1);
+    b->logits = tg_carve_f32(c, n, (size_t)arch->vocab_size);
+    if (train) carve_train(c, arch, seq2seq ? &encoder : NULL, caps, b);
+    carve_stack(c, arch, caps.tokens, caps, train, b, main);
+    if (!seq2seq) return;
+    carve_stack(c, &encoder, caps.src, caps, train, b, enc);
+    b->states = tg_carve_f32(c, (size_t)caps.src, C);
+    b->smean = tg_carve_f32(c, (size_t)caps.src, 1);
+    b->srstd = tg_carve_f32(c, (size_t)caps.src, 1);
+}
+
+size_t tg_pass_bytes(const tg_arch *arch, tg_pass_caps caps, bool train) {
+    tg_carve c = {0};
+    tg_pass_buffers b = {0};
+    tg_pass_stack main = {0}, enc = {0};
+    carve_pass(&c, arch, caps, train, &b, &main, &enc);
+    return c.used;
+}
+
+static tg_status open_stack(tg_pass_stack *s, const tg_model *m, tg_stack stack, tg_error *err) {
+    tg_status st = tg_trunk_init(&s->trunk, m, stack, err);
+    if (st != TG_OK) return st;
+    size_t n = (size_t)s->trunk.arch.n_layers;
+    s->layers = tg_alloc_array(n, sizeof *s->layers);
+    return s->layers ? TG_OK : tg_fail_nomem(err, n * sizeof *s->layers);
+}
+
+static void close_stack(tg_pass_stack *s) {
+    tg_trunk_fini(&s->trunk);
+    tg_free(s->layers);
+}
+
+static tg_status open_block(tg_pass *p, tg_error *err) {
+    const tg_arch *arch = &p->m->arch;
+    p->block = tg_backend_alloc(p->m->be, tg_pass_bytes(arch, p->caps, p->train), err);
+    if (!p->block) return TG_NOMEM;
+    tg_carve c = {.base = p->block};
+    carve_pass(&c, arch, p->caps, p->train, &p->b, &p->main, &p->enc);
+    tg_status st = tg_trunk_fill_tables(&p->main.trunk, positions_of(arch, p->caps.tokens), err);
+    if (st == TG_OK && p->seq2seq)
+        st = tg_trunk_fill_tables(&p->enc.trunk, positions_of(arch, p->caps.src), err);
+    return st;
+}
+
+tg_status tg_pass_create(tg_pass **out, tg_model *m, tg_pass_caps caps, bool train, tg_error *err) {
+    *out = NULL;
+    const bool seq2seq = m->arch.kind == TG_KIND_SEQ2SEQ;
+    TG_ASSERT(caps.tokens > 0 && caps.seqs > 0 && caps.actions >= 0);
+    TG_ASSERT(seq2seq ? caps.src > 0 : caps.src == 0);
+    if (train && !m->grad)
+        return tg_fail(err, TG_BUG, "pass: training a model opened without gradients");
+    tg_pass *p = tg_alloc(sizeof *p);
+    if (!p) return tg_fail_nomem(err, sizeof *p);
+    p->m = m;
+    p->caps = caps;
+    p->train = train;
+    p->seq2seq = seq2seq;
+    size_t rows = (size_t)TG_MAX(caps.tokens, caps.src);
+    p->host_positions = tg_alloc_array(rows, sizeof *p->host_positions);
+    tg_status st = p->host_positions ? TG_OK : tg_fail_nomem(err, rows * sizeof(int32_t));
+    if (st == TG_OK) st = open_stack(&p->main, m, TG_STACK_MAIN, err);
+    if (st == TG_OK && seq2seq) st = open_stack(&p->enc, m, TG_STACK_ENCODER, err);
+    if (st == TG_OK) st = open_block(p, err);
+    if (st != TG_OK) tg_pass_destroy(&p);
+    *out = p;
+    return st;
+}
+
+void tg_pass_destroy(tg_pass **pass) {
+    tg_pass *p = *pass;
+    if (!p) return;
+    tg_backend_free(p->m->be, p->block);
+    close_stack(&p->main);
+    close_stack(&p->enc);
+    tg_free(p->host_positions);
+    tg_free(p);
+    *pass = NULL;
+}
