@@ -139,32 +139,6 @@ tg_rms_dims tg_trunk_head_norm(const tg_arch *a, int N, int heads) {
     return (tg_rms_dims){N, heads, a->head_dim, at.stride, at.step, a->norm_offset};
 }
 
-void tg_trunk_qkv(const tg_trunk *t, int layer, const tg_acts *a, const int32_t *positions, int N) {
-    const tg_tensors *p = &t->layers[layer];
-    const tg_ops *ops = t->be->ops;
-    const tg_arch *arch = &t->arch;
-    const tg_branch b = tg_trunk_branch(t, layer, a, TG_BRANCH_ATTN);
-    int Q = tg_trunk_qkv_width(arch), k = tg_trunk_heads(arch).k;
-    const float *in = enter(t, layer, &b, a->norm, N);
-    tg_trunk_linear(t, p, TG_ROLE_QKV_W, a->qkv, in, N, Q, arch->width, false);
-    if (arch->qk_norm) {
-        if (a->raw != a->qkv) ops->copy(t->be, a->raw, a->qkv, (size_t)N * (size_t)Q);
-        ops->rmsnorm_forward(t->be, a->qkv, a->rstd_q, a->raw, p->w[TG_ROLE_Q_NORM_W],
-                             arch->norm_eps, tg_trunk_head_norm(arch, N, arch->n_heads));
-        ops->rmsnorm_forward(t->be, a->qkv + k, a->rstd_k, a->raw + k, p->w[TG_ROLE_K_NORM_W],
-                             arch->norm_eps, tg_trunk_head_norm(arch, N, arch->n_kv_heads));
-    }
-    tg_trunk_rope(t, a->qkv, positions, N, false);
-}
-
-void tg_trunk_act(const tg_trunk *t, float *act, const float *up, int N) {
-    int F = t->arch.mlp_width;
-    if (t->arch.gated)
-        t->be->ops->gated_forward(t->be, act, up, N, F, t->arch.act);
-    else
-        t->be->ops->act_forward(t->be, act, up, (size_t)N * (size_t)F, t->arch.act);
-}
-
 tg_branch tg_trunk_branch(const tg_trunk *t, int layer, const tg_acts *a, tg_branch_kind kind) {
     const tg_arch *arch = &t->arch;
     const int HD = tg_trunk_attn_width(arch);
@@ -206,6 +180,32 @@ static const float *enter(const tg_trunk *t, int layer, const tg_branch *b, floa
     if (t->arch.norm_after) return b->x;
     tg_trunk_norm(t, &t->layers[layer], b->norm, norm, b->mean, b->rstd, b->x, N);
     return norm;
+}
+
+void tg_trunk_qkv(const tg_trunk *t, int layer, const tg_acts *a, const int32_t *positions, int N) {
+    const tg_tensors *p = &t->layers[layer];
+    const tg_ops *ops = t->be->ops;
+    const tg_arch *arch = &t->arch;
+    const tg_branch b = tg_trunk_branch(t, layer, a, TG_BRANCH_ATTN);
+    int Q = tg_trunk_qkv_width(arch), k = tg_trunk_heads(arch).k;
+    const float *in = enter(t, layer, &b, a->norm, N);
+    tg_trunk_linear(t, p, TG_ROLE_QKV_W, a->qkv, in, N, Q, arch->width, false);
+    if (arch->qk_norm) {
+        if (a->raw != a->qkv) ops->copy(t->be, a->raw, a->qkv, (size_t)N * (size_t)Q);
+        ops->rmsnorm_forward(t->be, a->qkv, a->rstd_q, a->raw, p->w[TG_ROLE_Q_NORM_W],
+                             arch->norm_eps, tg_trunk_head_norm(arch, N, arch->n_heads));
+        ops->rmsnorm_forward(t->be, a->qkv + k, a->rstd_k, a->raw + k, p->w[TG_ROLE_K_NORM_W],
+                             arch->norm_eps, tg_trunk_head_norm(arch, N, arch->n_kv_heads));
+    }
+    tg_trunk_rope(t, a->qkv, positions, N, false);
+}
+
+void tg_trunk_act(const tg_trunk *t, float *act, const float *up, int N) {
+    int F = t->arch.mlp_width;
+    if (t->arch.gated)
+        t->be->ops->gated_forward(t->be, act, up, N, F, t->arch.act);
+    else
+        t->be->ops->act_forward(t->be, act, up, (size_t)N * (size_t)F, t->arch.act);
 }
 
 /* b->y from b->x (`from`) and what the branch's last matrix reads. */

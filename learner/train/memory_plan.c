@@ -96,7 +96,8 @@ static void plan_supervised(tg_memory_plan *p, const tg_arch *arch) {
     add(p, "gradients", smaller, tg_model_bytes(arch, TG_MODEL_TRAINABLE) - params);
     add(p, "optimizer", smaller, moments(arch));
     add(p, "activations", smaller,
-        tg_pass_bytes(arch, (tg_pass_caps){tokens, tokens, tokens}, true));
+        tg_pass_bytes(arch, (tg_pass_caps){.tokens = tokens, .seqs = tokens, .actions = tokens},
+                      true));
 }
 
 tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,

@@ -46,7 +46,13 @@ static bool open_golden(struct golden *g, const char *folder) {
             g->ints[k][i] = (int32_t)v;
         }
     }
-    g->batch = (tg_batch){n[0], n[1] - 1, n[2], g->ints[0], g->ints[1], g->ints[2], g->ints[3]};
+    g->batch = (tg_batch){.n_tokens = n[0],
+                          .n_seqs = n[1] - 1,
+                          .n_actions = n[2],
+                          .tokens = g->ints[0],
+                          .offsets = g->ints[1],
+                          .act_row = g->ints[2],
+                          .act_token = g->ints[3]};
     return true;
 }
 
@@ -214,7 +220,9 @@ static void check_case(const char *backend, const char *name, double forward_tol
     CHECK_OK(tg_backend_open(&be, backend, 2, &err));
     CHECK_OK(tg_model_open(&m, be, folder, TG_MODEL_TRAINABLE | TG_MODEL_VALUE_HEAD, 1, &err));
     if (m) {
-        tg_pass_caps caps = {g.batch.n_tokens + 3, g.batch.n_seqs + 2, g.batch.n_actions + 1};
+        tg_pass_caps caps = {.tokens = g.batch.n_tokens + 3,
+                             .seqs = g.batch.n_seqs + 2,
+                             .actions = g.batch.n_actions + 1};
         CHECK_OK(tg_pass_create(&pass, m, caps, true, &err));
         check_forward(pass, &g, m->arch.vocab_size);
         check_backward(m, pass, &g);

@@ -56,5 +56,11 @@ void tg_tiny_fill(tg_tiny_batch *b, const tg_arch *arch, const int *lengths, int
         }
     }
     b->offsets[n] = N;
-    b->batch = (tg_batch){N, n, A, b->tokens, b->offsets, b->act_row, b->act_token};
+    b->batch = (tg_batch){.n_tokens = N,
+                          .n_seqs = n,
+                          .n_actions = A,
+                          .tokens = b->tokens,
+                          .offsets = b->offsets,
+                          .act_row = b->act_row,
+                          .act_token = b->act_token};
 }

@@ -83,7 +83,8 @@ static tg_status run_pass(struct result *r, tg_model *m, const tg_batch *b, cons
     for (int i = 0; i < A; i++) mean[i] = (float)(-1.0 / A);
     for (int i = 0; i < N; i++) rows[i] = i;
     tg_pass *p = NULL;
-    tg_status st = tg_pass_create(&p, m, (tg_pass_caps){N, b->n_seqs, A}, true, err);
+    tg_status st = tg_pass_create(
+        &p, m, (tg_pass_caps){.tokens = N, .seqs = b->n_seqs, .actions = A}, true, err);
     if (st == TG_OK) st = tg_pass_forward(p, b, out, err);
     if (st == TG_OK) st = tg_pass_logits(p, rows, N, logits, err);
     if (st == TG_OK) st = tg_pass_backward(p, mean, NULL, NULL, err);
@@ -194,7 +195,13 @@ int main(int argc, char **argv) {
         const float *w[] = {weights(&in, "dlogp", n[2]), weights(&in, "dentropy", n[2]),
                             weights(&in, "dvalue", n[2])};
         if (!w[0] || !w[1] || !w[2]) return 65;
-        tg_batch b = {n[0], n[1] - 1, n[2], x[0], x[1], x[2], x[3]};
+        tg_batch b = {.n_tokens = n[0],
+                      .n_seqs = n[1] - 1,
+                      .n_actions = n[2],
+                      .tokens = x[0],
+                      .offsets = x[1],
+                      .act_row = x[2],
+                      .act_token = x[3]};
         st = evaluate(&o, &b, w, &err);
     }
     if (st != TG_OK) fprintf(stderr, "model-eval: %s\n", err.msg);

@@ -91,7 +91,7 @@ static void check_model(tg_model *m, const char *name) {
     enum { SIZE = (STEPS + 1) * VOCAB };
     static float alone[SEQS * SIZE];
     tg_decoder *d;
-    REQUIRE_OK(tg_decoder_create(&d, m, SEQS, MAX_LEN, &err));
+    REQUIRE_OK(tg_decoder_create(&d, m, (tg_decoder_caps){.slots = SEQS, .len = MAX_LEN}, &err));
     for (int i = 0; i < SEQS; i++) run(d, i, 1, alone + (size_t)i * SIZE);
     static const int sizes[] = {2, 3, 4, 5, 6, 7, 8, 9, 13, 15, 16, 17, 28, 31, 33, SEQS};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -139,7 +139,7 @@ TEST(forks_that_cannot_be_are_refused) {
     tg_arch arch = tg_tiny_arch();
     tg_model *m = tg_tiny_model(be, &arch, 0, 8);
     tg_decoder *d;
-    REQUIRE_OK(tg_decoder_create(&d, m, 2, 8, &err));
+    REQUIRE_OK(tg_decoder_create(&d, m, (tg_decoder_caps){.slots = 2, .len = 8}, &err));
     float logits[29];
     CHECK_OK(tg_decoder_prefill(d, (int32_t[]){0}, (int32_t[]){1, 2, 3}, (int32_t[]){0, 3}, 1,
                                 logits, &err));

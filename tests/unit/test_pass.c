@@ -19,7 +19,7 @@ static tg_backend *open_backend(const char *name, int threads) {
 }
 
 static tg_pass_caps caps_of(const tg_batch *b) {
-    return (tg_pass_caps){b->n_tokens, b->n_seqs, b->n_actions};
+    return (tg_pass_caps){.tokens = b->n_tokens, .seqs = b->n_seqs, .actions = b->n_actions};
 }
 
 static double worst(const float *a, const float *b, size_t n) {
@@ -178,7 +178,13 @@ TEST(packed_is_one_by_one) {
             int at = b.offsets[s], n = b.offsets[s + 1] - at;
             int32_t rows[64], offsets[] = {0, n};
             for (int i = 0; i < n; i++) rows[i] = i;
-            tg_batch one = {n, 1, n, b.tokens + at, offsets, rows, b.act_token + at};
+            tg_batch one = {.n_tokens = n,
+                            .n_seqs = 1,
+                            .n_actions = n,
+                            .tokens = b.tokens + at,
+                            .offsets = offsets,
+                            .act_row = rows,
+                            .act_token = b.act_token + at};
             CHECK_OK(tg_pass_forward(
                 p, &one, (tg_pass_out){single[0] + at, single[1] + at, single[2] + at}, &err));
             CHECK_OK(tg_pass_backward(p, w.a + at, w.b + at, w.c + at, &err));
@@ -376,7 +382,8 @@ TEST(plans_are_what_is_allocated_and_steady_state_allocates_nothing) {
     tg_tiny_batch b;
     tg_tiny_fill(&b, &arch, LENGTHS, 4, 2, 4);
     for (int train = 0; train < 2; train++) {
-        tg_pass_caps caps = {b.batch.n_tokens + 5 * train, 7, 60 * train + 50};
+        tg_pass_caps caps = {
+            .tokens = b.batch.n_tokens + 5 * train, .seqs = 7, .actions = 60 * train + 50};
         size_t before = be->bytes_used;
         tg_pass *p;
         REQUIRE_OK(tg_pass_create(&p, m, caps, train, &err));
@@ -408,7 +415,7 @@ TEST(plans_are_what_is_allocated_and_steady_state_allocates_nothing) {
                    .max_positions = 1024,
                    .norm_eps = 1e-5f,
                    .tied_head = true};
-    CHECK(tg_pass_bytes(&big, (tg_pass_caps){1024, 16, 1024}, true) <
+    CHECK(tg_pass_bytes(&big, (tg_pass_caps){.tokens = 1024, .seqs = 16, .actions = 1024}, true) <
           1024ull * 12 * 11 * 768 * 4 + (64 << 20));
     CHECK(tg_model_bytes(&big, 0) < 500u << 20);
     tg_model_destroy(&m);
@@ -445,12 +452,18 @@ TEST(bad_batches_are_refused) {
     arch.max_positions = 3;
     tg_model *m = tg_tiny_model(be, &arch, TG_MODEL_TRAINABLE, 3);
     tg_pass *p;
-    REQUIRE_OK(tg_pass_create(&p, m, (tg_pass_caps){4, 2, 8}, true, &err));
+    REQUIRE_OK(
+        tg_pass_create(&p, m, (tg_pass_caps){.tokens = 4, .seqs = 2, .actions = 8}, true, &err));
     CHECK_EQ(tg_pass_backward(p, NULL, NULL, NULL, &err), TG_BUG);
     float out[8], logits[29];
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        tg_batch b = {table[i].n_tokens, table[i].n_seqs, table[i].n_actions, table[i].tokens,
-                      table[i].offsets,  &table[i].row,   &table[i].token};
+        tg_batch b = {.n_tokens = table[i].n_tokens,
+                      .n_seqs = table[i].n_seqs,
+                      .n_actions = table[i].n_actions,
+                      .tokens = table[i].tokens,
+                      .offsets = table[i].offsets,
+                      .act_row = &table[i].row,
+                      .act_token = &table[i].token};
         tg_status st = tg_pass_forward(p, &b, (tg_pass_out){.logp = out}, &err);
         if (!table[i].says)
             tg_check(st == TG_OK, __FILE__, __LINE__, "case %zu: %s", i, err.msg);
@@ -458,7 +471,13 @@ TEST(bad_batches_are_refused) {
             tg_check(st == TG_DATA && strstr(err.msg, table[i].says), __FILE__, __LINE__,
                      "case %zu: %d \"%s\" should say \"%s\"", i, (int)st, err.msg, table[i].says);
     }
-    tg_batch good = {4, 2, 1, table[0].tokens, table[0].offsets, &table[0].row, &table[0].token};
+    tg_batch good = {.n_tokens = 4,
+                     .n_seqs = 2,
+                     .n_actions = 1,
+                     .tokens = table[0].tokens,
+                     .offsets = table[0].offsets,
+                     .act_row = &table[0].row,
+                     .act_token = &table[0].token};
     CHECK_EQ(tg_pass_forward(p, &good, (tg_pass_out){.value = out}, &err), TG_BUG);
     CHECK_OK(tg_pass_forward(p, &good, (tg_pass_out){.logp = out}, &err));
     CHECK_EQ(tg_pass_backward(p, NULL, NULL, out, &err), TG_BUG);
@@ -467,7 +486,9 @@ TEST(bad_batches_are_refused) {
     tg_pass_destroy(&p);
     tg_model *frozen = NULL;
     REQUIRE_OK(tg_model_clone(&frozen, m, 0, 0, &err));
-    CHECK_EQ(tg_pass_create(&p, frozen, (tg_pass_caps){4, 2, 8}, true, &err), TG_BUG);
+    CHECK_EQ(tg_pass_create(&p, frozen, (tg_pass_caps){.tokens = 4, .seqs = 2, .actions = 8}, true,
+                            &err),
+             TG_BUG);
     tg_model_destroy(&frozen);
     tg_model_destroy(&m);
     tg_backend_close(&be);
@@ -523,7 +544,8 @@ TEST(out_of_memory_is_reported_at_every_allocation) {
             tg_alloc_fail_after(n);
             tg_status st =
                 what ? tg_decoder_create(&d, m, (tg_decoder_caps){.slots = 2, .len = 4}, &err)
-                     : tg_pass_create(&p, m, (tg_pass_caps){9, 2, 3}, true, &err);
+                     : tg_pass_create(&p, m, (tg_pass_caps){.tokens = 9, .seqs = 2, .actions = 3},
+                                      true, &err);
             tg_alloc_fail_after(-1);
             done = st == TG_OK;
             if (!done) CHECK_EQ(st, TG_NOMEM);

@@ -37,7 +37,13 @@ static tg_status sample_step(tg_pass *pass, tg_rollout *r, int step, uint64_t it
         offsets[e + 1] = (e + 1) * n;
         rows[e] = (e + 1) * n - 1;
     }
-    tg_batch b = {EPISODES * n, EPISODES, EPISODES, tokens, offsets, rows, tokens};
+    tg_batch b = {.n_tokens = EPISODES * n,
+                  .n_seqs = EPISODES,
+                  .n_actions = EPISODES,
+                  .tokens = tokens,
+                  .offsets = offsets,
+                  .act_row = rows,
+                  .act_token = tokens};
     float logp[EPISODES];
     tg_status st = tg_pass_forward(pass, &b, (tg_pass_out){.logp = logp}, &err);
     if (st == TG_OK) st = tg_pass_logits(pass, rows, EPISODES, logits, &err);

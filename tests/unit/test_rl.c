@@ -242,8 +242,8 @@ TEST(minibatches_larger_than_a_pass_come_in_pieces) {
         tg_minibatches_destroy(&m);
     }
     tg_minibatches *m;
-    REQUIRE_OK(
-        tg_minibatches_create(&m, r, TG_MINIBATCH_SEQUENCE, 15, (tg_pass_caps){5, 5, 5}, &err));
+    REQUIRE_OK(tg_minibatches_create(&m, r, TG_MINIBATCH_SEQUENCE, 15,
+                                     (tg_pass_caps){.tokens = 5, .seqs = 5, .actions = 5}, &err));
     REQUIRE_OK(tg_minibatches_shuffle(m, &(tg_order){.seed = 1}, 0, &err));
     CHECK_EQ(tg_minibatches_pack(m, 0, &err), TG_BUG);
     tg_minibatches_destroy(&m);

@@ -175,7 +175,8 @@ TEST(pieces_and_packing_do_not_change_the_update) {
         tg_order order = {.seed = 1};
         result whole = update_once("ref", (tg_critic)critic, &o, wide, &order);
         result pieces =
-            update_once("ref", (tg_critic)critic, &o, (tg_pass_caps){LONGEST, 2, LENGTH}, &order);
+            update_once("ref", (tg_critic)critic, &o,
+                        (tg_pass_caps){.tokens = LONGEST, .seqs = 2, .actions = LENGTH}, &order);
         o.minibatch = "transition";
         result transitions = update_once("ref", (tg_critic)critic, &o, wide, &order);
         CHECK_EQ(whole.stats.minibatches, 1);
@@ -235,7 +236,13 @@ TEST(a_shared_trunk_gets_the_gradients_of_both_heads_in_one_backward) {
     REQUIRE(ac && ac->policy == ac->value && !ac->value_pass);
     const int32_t tokens[] = {1, 5, 2, 7, 3, 3, 9}, offsets[] = {0, 4, 7}, rows[] = {1, 3, 2, 6},
                   acts[] = {2, 4, 7, 0};
-    tg_batch b = {7, 2, 4, tokens, offsets, rows, acts};
+    tg_batch b = {.n_tokens = 7,
+                  .n_seqs = 2,
+                  .n_actions = 4,
+                  .tokens = tokens,
+                  .offsets = offsets,
+                  .act_row = rows,
+                  .act_token = acts};
     float dl[8], de[8], dv[8];
     const float w[] = {0.7F, 0.3F, 0.5F};
     shared_loss(ac, &b, dl, de, dv, w);

@@ -228,7 +228,7 @@ static void backward_pair(void *arg, int tile) {
 /* Sequences in groups whose sums fit the workspace; they are added in order. */
 static void backward_biased(tg_backend *be, attn_job *j, int n_seqs) {
     const size_t H = (size_t)j->d.H, width = 2 * (size_t)j->d.reach + 1;
-    const int group = (int)TG_MIN((size_t)n_seqs, TG_CPU_SCRATCH_FLOATS / (H * width));
+    const int group = (int)TG_MIN((size_t)n_seqs, TG_CPU_OP_FLOATS / (H * width));
     TG_ASSERT(group > 0);
     j->dbias = tg_backend_scratch(be, (size_t)group * H * width * sizeof(float));
     for (j->first_seq = 0; j->first_seq < n_seqs; j->first_seq += group) {
