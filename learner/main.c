@@ -1,5 +1,6 @@
 /* textgen-learner: generates rollouts, trains, and everything else that needs a model. */
 #include "learner/cli/commands.h"
+#include "learner/cli/export.h"
 #include "learner/cli/generate.h"
 #include "learner/cli/logprob.h"
 
@@ -28,6 +29,7 @@ static const struct command {
     {"list", tg_learner_list, "Algorithms, policies, optimizers … with their options"},
     {"generate", tg_cmd_generate, "Continue prompts with a model"},
     {"logprob", tg_cmd_logprob, "Log-probability and entropy of given tokens"},
+    {"export", tg_cmd_export, "Write a model, a run or a checkpoint as a Hugging Face folder"},
 };
 
 static void print_help(void) {

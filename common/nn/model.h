@@ -13,6 +13,7 @@
 #include "common/base/status.h"
 #include "common/nn/arch.h"
 #include "common/nn/backend.h"
+#include "common/nn/model_files.h"
 #include "common/nn/params.h"
 
 #include <stdint.h>
@@ -37,7 +38,7 @@ enum {
         2, /* adds value_head.weight, initialised from `seed` unless the folder has it */
 };
 
-/* Weights: model.safetensors, or the shards of model.safetensors.index.json; the value head:
+/* Weights: model.safetensors, or the shards of model.safetensors.index.json, or pytorch_model.bin or its shards; the value head:
  * value_head.safetensors. A tensor that is missing, unknown or of another shape is TG_DATA naming
  * it, what was expected and what was found. */
 
@@ -59,11 +60,14 @@ void tg_model_destroy(tg_model **m);
  * the memory plan. 0: arch is not valid. */
 size_t tg_model_bytes(const tg_arch *arch, unsigned flags);
 
-/* config.json, generation_config.json, model.safetensors (without the value head, which goes to
- * value_head.safetensors). The tokenizer is saved by its owner. A new folder is written to folder +
+/* config.json, generation_config.json, model.safetensors (above 5 GB: shards and their index; without the value head,
+ * which goes to value_head.safetensors). The tokenizer is saved by its owner. A new folder is written to folder +
  * ".tmp" and renamed; in a folder that exists each file is replaced atomically and other files
  * stay. */
 tg_status tg_model_save(const tg_model *m, const char *folder, tg_error *err) TG_MUST_CHECK;
+/* The same as bf16 or f16, or in shards of another size. */
+tg_status tg_model_save_as(const tg_model *m, const char *folder, tg_save_opts opts,
+                           tg_error *err) TG_MUST_CHECK;
 
 /* One tensor to or from host memory, `count` floats; TG_DATA when the name is unknown or the count
  * differs. */

@@ -98,17 +98,25 @@ static tg_status check_complete(const tg_weights *w, const tg_params *params, tg
     return TG_OK;
 }
 
-tg_status tg_weights_open(tg_weights *w, const char *folder, const tg_arch *arch,
-                          const tg_params *params, tg_error *err) {
+/* only: the one file to read, or NULL. */
+static tg_status open_set(tg_weights *w, const char *folder, const char *only, const tg_arch *arch,
+                          tg_error *err) {
+    if (only) return tg_tensor_set_add(&w->set, folder, only, err);
+    tg_status st = tg_tensor_set_open(&w->set, folder, err);
+    if (st == TG_OK && arch->value_head && tg_folder_has(folder, "value_head.safetensors"))
+        st = tg_tensor_set_add(&w->set, folder, "value_head.safetensors", err);
+    return st;
+}
+
+static tg_status open_and_match(tg_weights *w, const char *folder, const char *only,
+                                const tg_arch *arch, const tg_params *params, tg_error *err) {
     *w = (tg_weights){0};
     const tg_family *family = tg_family_find(arch->family);
     w->found = tg_alloc_array(params->n, sizeof *w->found);
     w->found_in = tg_alloc_array(params->n, sizeof *w->found_in);
     tg_status st =
         w->found && w->found_in ? TG_OK : tg_fail_nomem(err, params->n * sizeof *w->found);
-    if (st == TG_OK) st = tg_tensor_set_open(&w->set, folder, err);
-    if (st == TG_OK && arch->value_head && tg_folder_has(folder, "value_head.safetensors"))
-        st = tg_tensor_set_add(&w->set, folder, "value_head.safetensors", err);
+    if (st == TG_OK) st = open_set(w, folder, only, arch, err);
     for (size_t i = 0; i < w->set.n && st == TG_OK; i++)
         st = match_file(w, i, family, arch, params, err);
     if (st == TG_OK) st = check_complete(w, params, err);
@@ -116,11 +124,32 @@ tg_status tg_weights_open(tg_weights *w, const char *folder, const tg_arch *arch
     return st;
 }
 
+tg_status tg_weights_open(tg_weights *w, const char *folder, const tg_arch *arch,
+                          const tg_params *params, tg_error *err) {
+    return open_and_match(w, folder, NULL, arch, params, err);
+}
+
+tg_status tg_weights_open_file(tg_weights *w, const char *folder, const char *name,
+                               const tg_arch *arch, const tg_params *params, tg_error *err) {
+    return open_and_match(w, folder, name, arch, params, err);
+}
+
 void tg_weights_close(tg_weights *w) {
     tg_tensor_set_close(&w->set);
     tg_free(w->found);
     tg_free(w->found_in);
     *w = (tg_weights){0};
+}
+
+tg_status tg_weights_read(void *arg, size_t i, size_t begin, size_t count, tg_dtype as, void *out,
+                          tg_error *err) {
+    const tg_weights *w = arg;
+    const tg_st_tensor *t = w->found[i];
+    size_t size = tg_dtype_bytes(t->dtype);
+    tg_status st = tg_st_read(t, begin, count, as, out, err);
+    if (!t->strided)
+        tg_filemap_release(&w->set.files[w->found_in[i]].map, t->data + begin * size, count * size);
+    return st;
 }
 
 /* Piece by piece, giving back what was copied: the file's pages and the model are never both whole in memory. */

@@ -18,7 +18,14 @@ typedef struct tg_weights {
 /* Opens and matches every tensor; TG_DATA naming tensor, expected and found. */
 tg_status tg_weights_open(tg_weights *w, const char *folder, const tg_arch *arch,
                           const tg_params *params, tg_error *err) TG_MUST_CHECK;
+/* The same with the weights in one file of that name, value head included. */
+tg_status tg_weights_open_file(tg_weights *w, const char *folder, const char *name,
+                               const tg_arch *arch, const tg_params *params,
+                               tg_error *err) TG_MUST_CHECK;
 void tg_weights_close(tg_weights *w);
+/* Elements begin .. begin + count - 1 of parameter i as another type; a tg_param_source (model_files.h), arg is the tg_weights. */
+tg_status tg_weights_read(void *w, size_t i, size_t begin, size_t count, tg_dtype as, void *out,
+                          tg_error *err) TG_MUST_CHECK;
 /* Copies parameter i to the device, converting to f32; found[i] is not NULL. */
 tg_status tg_weights_upload(const tg_weights *w, size_t i, tg_backend *be, float *device,
                             tg_error *err) TG_MUST_CHECK;

@@ -1,4 +1,5 @@
-"""Random state dicts, saved by torch in both formats: tensor-eval must read what torch.load reads, bit for bit. N files, seed SEED."""
+"""Random state dicts, saved by torch in both formats: tensor-eval must read what torch.load reads, bit for bit. Then textgen export: what
+transformers opens of the folders it writes are the source's numbers, rounded as torch rounds them. N files, seed SEED."""
 import os
 import random
 import subprocess
@@ -61,8 +62,41 @@ def bits(t):
     return torch.empty(t.numel(), dtype=t.dtype).copy_(t.detach().reshape(-1)).view(torch.uint8)
 
 
+def exports(tmp):
+    """A GPT-2 saved as pytorch_model.bin, exported in every type, whole and in shards. Yields a name and whether it is right."""
+    import transformers
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    config = transformers.GPT2Config(vocab_size=61, n_positions=16, n_embd=24, n_layer=2, n_head=2, bos_token_id=0, eos_token_id=0)
+    torch.manual_seed(SEED)
+    model = transformers.GPT2LMHeadModel(config).eval()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.copy_(torch.randn_like(p) * torch.logspace(-9, 5, p.numel()).reshape(p.shape))
+    source = os.path.join(tmp, "source")
+    os.makedirs(source)
+    config.save_pretrained(source)
+    torch.save(model.state_dict(), os.path.join(source, "pytorch_model.bin"))
+    for name, dtype in (("f32", torch.float32), ("bf16", torch.bfloat16), ("f16", torch.float16)):
+        for size in ("5GB", "10KB"):
+            out = os.path.join(tmp, name + size)
+            run = subprocess.run([os.path.join(os.environ.get("BUILD", "build"), "textgen"), "export", source, out, "--dtype", name, "--shard-size", size],
+                                 capture_output=True, text=True)
+            if run.returncode:
+                yield f"{name} {size}: {run.stderr}", False
+                continue
+            got = transformers.GPT2LMHeadModel.from_pretrained(out, dtype="auto").state_dict()
+            want = model.state_dict()
+            yield f"{name} {size}", all(got[k].dtype == dtype and torch.equal(bits(got[k]), bits(want[k].to(dtype))) for k in want)
+
+
 def main():
     passed = failed = 0
+    with tempfile.TemporaryDirectory() as tmp:
+        for name, ok in exports(tmp):
+            passed, failed = passed + ok, failed + (not ok)
+            if not ok:
+                print(f"export {name}")
     with tempfile.TemporaryDirectory() as tmp:
         for i in range(N):
             rng = random.Random(SEED * 1000 + i)

@@ -1,0 +1,226 @@
+/* The files of a model folder. Keys of the config.json it came from that we do not know are kept. */
+#include "common/nn/model_files.h"
+
+#include "common/base/alloc.h"
+#include "common/base/buf.h"
+#include "common/base/check.h"
+#include "common/base/file.h"
+#include "common/nn/family/family.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static tg_status write_json(const char *folder, const char *name, json_t *object, tg_error *err) {
+    char *text = object
+                     ? json_dumps(object, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(15))
+                     : NULL;
+    char *path = tg_path_join(folder, name);
+    tg_buf line = {0};
+    if (text) tg_buf_printf(&line, "%s\n", text);
+    tg_status st;
+    if (!text || !path || line.failed)
+        st = tg_fail_nomem(err, 4096);
+    else
+        st = tg_file_write_atomic(path, line.data, line.len, err);
+    tg_buf_fini(&line);
+    tg_free(path);
+    free(text);
+    return st;
+}
+
+/* An object from kept text; a fresh one when there is none. */
+static json_t *object_of(const char *text) {
+    json_t *o = text ? json_loads(text, 0, NULL) : NULL;
+    if (json_is_object(o)) return o;
+    json_decref(o);
+    return json_object();
+}
+
+static const char *torch_name(tg_dtype dtype) {
+    return dtype == TG_BF16 ? "bfloat16" : dtype == TG_F16 ? "float16" : "float32";
+}
+
+tg_status tg_model_write_config(const char *folder, const tg_arch *arch, const char *text,
+                                tg_dtype dtype, tg_error *err) {
+    json_t *o = object_of(text);
+    tg_status st = TG_OK;
+    if (!o || !tg_family_find(arch->family)->write(arch, o)) st = tg_fail_nomem(err, 4096);
+    if (st == TG_OK) { /* newer name of torch_dtype: one of them is enough */
+        const char *key = json_object_get(o, "dtype") ? "dtype" : "torch_dtype";
+        json_object_del(o, "torch_dtype");
+        json_object_set_new(o, key, json_string(torch_name(dtype)));
+        st = write_json(folder, "config.json", o, err);
+    }
+    json_decref(o);
+    return st;
+}
+
+tg_status tg_model_write_generation(const char *folder, const tg_arch *arch, const char *text,
+                                    tg_error *err) {
+    json_t *o = object_of(text);
+    const struct {
+        const char *key;
+        int32_t id;
+    } ids[] = {{"bos_token_id", arch->bos_id},
+               {"eos_token_id", arch->eos_id},
+               {"pad_token_id", arch->pad_id}};
+    for (size_t i = 0; o && !text && i < TG_COUNT_OF(ids); i++)
+        if (ids[i].id >= 0) json_object_set_new(o, ids[i].key, json_integer(ids[i].id));
+    tg_status st = write_json(folder, "generation_config.json", o, err);
+    json_decref(o);
+    return st;
+}
+
+/* ---- weights ---- */
+
+struct writing {
+    const char *folder;
+    const tg_params *params;
+    tg_save_opts opts;
+    tg_param_source *source;
+    void *arg;
+    size_t first; /* parameter of the present file's tensor 0 */
+};
+
+static tg_status give(void *arg, size_t index, size_t begin, void *out, size_t bytes,
+                      tg_error *err) {
+    const struct writing *w = arg;
+    size_t size = tg_dtype_bytes(w->opts.dtype);
+    return w->source(w->arg, w->first + index, begin / size, bytes / size, w->opts.dtype, out, err);
+}
+
+/* Parameters first .. end - 1 as one file. */
+static tg_status write_range(struct writing *w, const char *name, size_t first, size_t end,
+                             tg_error *err) {
+    tg_st_write *list = tg_alloc_array(end - first, sizeof *list);
+    char *path = tg_path_join(w->folder, name);
+    tg_status st = list && path ? TG_OK : tg_fail_nomem(err, (end - first) * sizeof *list);
+    for (size_t i = first; i < end && st == TG_OK; i++) {
+        const tg_param *p = &w->params->list[i];
+        tg_st_write *t = &list[i - first];
+        *t = (tg_st_write){.name = p->name, .dtype = w->opts.dtype, .ndim = p->ndim};
+        for (int d = 0; d < p->ndim; d++) t->shape[d] = p->shape[d];
+    }
+    w->first = first;
+    if (st == TG_OK)
+        st =
+            tg_safetensors_write_from(path, list, end - first, "{\"format\":\"pt\"}", give, w, err);
+    tg_free(path);
+    tg_free(list);
+    return st;
+}
+
+/* The value head is the last entry, if there is one. */
+static size_t without_value_head(const tg_params *p) {
+    return p->n && p->list[p->n - 1].role == TG_ROLE_VALUE_W ? p->n - 1 : p->n;
+}
+
+/* End of the shard that begins at `first`: as many tensors as fit, at least one. */
+static size_t shard_end(const tg_params *params, tg_save_opts opts, size_t first, size_t n) {
+    size_t limit = opts.shard_bytes ? opts.shard_bytes : TG_SHARD_BYTES, bytes = 0, end = first;
+    for (; end < n; end++) {
+        bytes += params->list[end].count * tg_dtype_bytes(opts.dtype);
+        if (end > first && bytes > limit) break;
+    }
+    return end;
+}
+
+size_t tg_model_count_shards(const tg_params *params, tg_save_opts opts) {
+    size_t shards = 0, n = without_value_head(params);
+    for (size_t i = 0; i < n; i = shard_end(params, opts, i, n)) shards++;
+    return shards;
+}
+
+static tg_status remove_file(const char *folder, const char *name, tg_error *err) {
+    char *path = tg_path_join(folder, name);
+    if (!path) return tg_fail_nomem(err, strlen(folder));
+    tg_status st = TG_OK;
+    if (unlink(path) && errno != ENOENT) st = tg_fail_errno(err, TG_IO, "%s: cannot remove", path);
+    tg_free(path);
+    return st;
+}
+
+static tg_status write_shards(struct writing *w, size_t n, size_t shards, tg_error *err) {
+    json_t *map = json_object();
+    size_t total = 0, k = 0;
+    tg_status st = map ? TG_OK : tg_fail_nomem(err, 4096);
+    for (size_t i = 0, end; i < n && st == TG_OK; i = end) {
+        end = shard_end(w->params, w->opts, i, n);
+        char name[64];
+        snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors", ++k, shards);
+        st = write_range(w, name, i, end, err);
+        for (size_t t = i; t < end && st == TG_OK; t++) {
+            total += w->params->list[t].count * tg_dtype_bytes(w->opts.dtype);
+            if (json_object_set_new(map, w->params->list[t].name, json_string(name)))
+                st = tg_fail_nomem(err, 4096);
+        }
+    }
+    json_t *index =
+        json_pack("{s:{s:I},s:O}", "metadata", "total_size", (json_int_t)total, "weight_map", map);
+    if (st == TG_OK) st = write_json(w->folder, "model.safetensors.index.json", index, err);
+    if (st == TG_OK) st = remove_file(w->folder, "model.safetensors", err);
+    json_decref(index);
+    json_decref(map);
+    return st;
+}
+
+tg_status tg_model_write_weights(const char *folder, const tg_params *params, tg_save_opts opts,
+                                 tg_param_source *source, void *arg, tg_error *err) {
+    struct writing w = {folder, params, opts, source, arg, 0};
+    size_t n = without_value_head(params), shards = tg_model_count_shards(params, opts);
+    tg_status st = TG_OK;
+    if (n < params->n) {
+        struct writing value = w;
+        value.opts.dtype = TG_F32; /* a row: nothing to gain */
+        st = write_range(&value, "value_head.safetensors", n, params->n, err);
+    }
+    if (st == TG_OK && shards > 1) return write_shards(&w, n, shards, err);
+    if (st == TG_OK) st = write_range(&w, "model.safetensors", 0, n, err);
+    if (st == TG_OK) st = remove_file(folder, "model.safetensors.index.json", err);
+    return st;
+}
+
+/* ---- the folder ---- */
+
+static tg_status sync_parent(const char *folder, tg_error *err) {
+    const char *slash = strrchr(folder, '/');
+    char *dir =
+        slash ? tg_strndup(folder, slash == folder ? 1 : (size_t)(slash - folder)) : tg_strdup(".");
+    tg_status st = dir ? tg_dir_sync(dir, err) : tg_fail_nomem(err, strlen(folder));
+    tg_free(dir);
+    return st;
+}
+
+static tg_status write_new(const char *folder,
+                           tg_status (*write)(void *arg, const char *folder, tg_error *err),
+                           void *arg, tg_error *err) {
+    tg_buf tmp = {0};
+    tg_buf_printf(&tmp, "%s.tmp", folder);
+    if (tmp.failed) return tg_fail_nomem(err, strlen(folder) + 5);
+    tg_status st = tg_dir_remove(tmp.data, err);
+    if (st == TG_OK) st = tg_dir_create(tmp.data, err);
+    if (st == TG_OK) st = write(arg, tmp.data, err);
+    if (st == TG_OK && rename(tmp.data, folder))
+        st = tg_fail_errno(err, TG_IO, "%s: cannot rename to %s", tmp.data, folder);
+    if (st == TG_OK)
+        st = sync_parent(folder, err);
+    else if (tg_dir_remove(tmp.data, NULL) != TG_OK)
+        st = err ? err->status : st;
+    tg_buf_fini(&tmp);
+    return st;
+}
+
+tg_status tg_model_write_folder(const char *folder,
+                                tg_status (*write)(void *arg, const char *folder, tg_error *err),
+                                void *arg, tg_error *err) {
+    if (tg_path_is_dir(folder)) return write(arg, folder, err);
+    char *bare = tg_strdup(folder);
+    if (!bare) return tg_fail_nomem(err, strlen(folder));
+    for (size_t len = strlen(bare); len > 1 && bare[len - 1] == '/'; len--) bare[len - 1] = '\0';
+    tg_status st = write_new(bare, write, arg, err);
+    tg_free(bare);
+    return st;
+}

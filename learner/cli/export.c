@@ -1,0 +1,259 @@
+/* Numbers go from the maps of the source's files to the new ones in small pieces; no model is built in memory. */
+#include "learner/cli/export.h"
+
+#include "common/base/alloc.h"
+#include "common/base/check.h"
+#include "common/base/file.h"
+#include "common/config/args.h"
+#include "common/nn/model_files.h"
+#include "common/nn/model_summary.h"
+#include "learner/cli/export_source.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct export_job {
+    tg_export_source source;
+    tg_save_opts opts;
+    bool keep_dtype;
+    /* of the network being written */
+    tg_arch arch;
+    tg_params params;
+    tg_weights weights;
+} export_job;
+
+static const char *const tokenizer_files[] = {"tokenizer.json",
+                                              "tokenizer_config.json",
+                                              "special_tokens_map.json",
+                                              "added_tokens.json",
+                                              "vocab.json",
+                                              "merges.txt",
+                                              "vocab.txt",
+                                              "spiece.model",
+                                              "tokenizer.model",
+                                              "sentencepiece.bpe.model",
+                                              "source.spm",
+                                              "target.spm",
+                                              "chat_template.jinja"};
+
+/* "5GB", "200MB", "1GiB", "4096". */
+static tg_status parse_size(const char *text, size_t *out, tg_error *err) {
+    static const struct {
+        const char *unit;
+        double factor;
+    } units[] = {{"", 1},     {"B", 1},        {"KB", 1e3},        {"MB", 1e6},
+                 {"GB", 1e9}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}};
+    char *end;
+    double n = strtod(text, &end);
+    while (*end == ' ') end++;
+    for (size_t i = 0; i < TG_COUNT_OF(units) && end != text; i++)
+        if (!strcasecmp(end, units[i].unit) && n * units[i].factor >= 1 &&
+            n * units[i].factor < 1e18) {
+            *out = (size_t)(n * units[i].factor);
+            return TG_OK;
+        }
+    return tg_fail(err, TG_USAGE,
+                   "--shard-size: expected a size as 5GB, 200MB or 1GiB, found \"%s\"", text);
+}
+
+static tg_status parse_dtype(export_job *j, const char *text, tg_error *err) {
+    static const struct {
+        const char *name;
+        tg_dtype dtype;
+    } names[] = {{"f32", TG_F32},       {"float32", TG_F32}, {"bf16", TG_BF16},
+                 {"bfloat16", TG_BF16}, {"f16", TG_F16},     {"float16", TG_F16}};
+    j->keep_dtype = !strcmp(text, "keep");
+    if (j->keep_dtype) return TG_OK;
+    for (size_t i = 0; i < TG_COUNT_OF(names); i++)
+        if (!strcmp(names[i].name, text)) {
+            j->opts.dtype = names[i].dtype;
+            return TG_OK;
+        }
+    return tg_fail(err, TG_USAGE, "--dtype: expected f32, bf16, f16 or keep, found \"%s\"", text);
+}
+
+/* The type that all weights have in the source, f32 when they differ. */
+static tg_dtype common_dtype(const export_job *j) {
+    tg_dtype first = TG_F32;
+    bool any = false;
+    for (size_t i = 0; i < j->params.n; i++) {
+        const tg_st_tensor *t = j->weights.found[i];
+        if (!t || j->params.list[i].role == TG_ROLE_VALUE_W) continue;
+        if (any && t->dtype != first) return TG_F32;
+        first = t->dtype;
+        any = true;
+    }
+    return first == TG_F64 ? TG_F32 : first;
+}
+
+static void close_network(export_job *j) {
+    tg_weights_close(&j->weights);
+    tg_params_fini(&j->params);
+}
+
+/* Matches every tensor of the source. A value head that the table has and the source has not is left out. */
+static tg_status open_network(export_job *j, const char *file, bool value_head, tg_error *err) {
+    const tg_export_source *s = &j->source;
+    j->arch.value_head = value_head;
+    tg_status st = tg_params_init(&j->params, &j->arch, err);
+    if (st != TG_OK) return st;
+    st = file ? tg_weights_open_file(&j->weights, s->folder, file, &j->arch, &j->params, err)
+              : tg_weights_open(&j->weights, s->folder, &j->arch, &j->params, err);
+    if (st != TG_OK) tg_params_fini(&j->params);
+    if (st != TG_OK || !value_head || j->weights.found[j->params.n - 1]) return st;
+    close_network(j);
+    return open_network(j, file, false, err);
+}
+
+static tg_status copy_file(const char *from, const char *to, const char *name, tg_error *err) {
+    char *source = tg_path_join(from, name), *target = tg_path_join(to, name);
+    tg_filemap map = {0};
+    tg_status st =
+        source && target ? tg_filemap_open(&map, source, err) : tg_fail_nomem(err, strlen(name));
+    if (st == TG_OK) st = tg_file_write_atomic(target, map.data, map.len, err);
+    tg_filemap_close(&map);
+    tg_free(source);
+    tg_free(target);
+    return st;
+}
+
+/* Text of a settings file, NULL when it is not there. */
+static tg_status read_text(const char *folder, const char *name, tg_buf *out, tg_error *err) {
+    if (!tg_folder_has(folder, name)) return TG_OK;
+    char *path = tg_path_join(folder, name);
+    tg_status st =
+        path ? tg_file_read(path, 4 << 20, out, err) : tg_fail_nomem(err, strlen(folder));
+    tg_free(path);
+    return st;
+}
+
+static tg_status write_network(void *arg, const char *folder, tg_error *err) {
+    export_job *j = arg;
+    const char *settings = j->source.settings;
+    tg_buf config = {0}, generation = {0};
+    tg_status st = read_text(settings, "config.json", &config, err);
+    if (st == TG_OK) st = read_text(settings, "generation_config.json", &generation, err);
+    if (st == TG_OK) st = tg_model_write_config(folder, &j->arch, config.data, j->opts.dtype, err);
+    if (st == TG_OK) st = tg_model_write_generation(folder, &j->arch, generation.data, err);
+    for (size_t i = 0; i < TG_COUNT_OF(tokenizer_files) && st == TG_OK; i++)
+        if (tg_folder_has(settings, tokenizer_files[i]))
+            st = copy_file(settings, folder, tokenizer_files[i], err);
+    if (st == TG_OK)
+        st = tg_model_write_weights(folder, &j->params, j->opts, tg_weights_read, &j->weights, err);
+    tg_buf_fini(&config);
+    tg_buf_fini(&generation);
+    return st;
+}
+
+/* A critic that is a network of its own: a folder inside the new one. */
+static tg_status write_critic(export_job *j, const char *out, tg_error *err) {
+    char *folder = tg_path_join(out, "value");
+    tg_status st =
+        folder ? open_network(j, "value.safetensors", true, err) : tg_fail_nomem(err, strlen(out));
+    if (st == TG_OK) {
+        st = tg_model_write_folder(folder, write_network, j, err);
+        close_network(j);
+    }
+    tg_free(folder);
+    return st;
+}
+
+static tg_status check_target(const export_job *j, const char *out, bool overwrite, tg_error *err) {
+    char a[PATH_MAX], b[PATH_MAX];
+    if (!tg_path_exists(out)) return TG_OK;
+    if (!tg_path_is_dir(out)) return tg_fail(err, TG_DATA, "%s: is a file, not a folder", out);
+    if (realpath(out, a) && ((realpath(j->source.folder, b) && !strcmp(a, b)) ||
+                             (realpath(j->source.settings, b) && !strcmp(a, b))))
+        return tg_fail(err, TG_USAGE, "%s: is the source; name another folder to write", out);
+    if (!overwrite && tg_folder_has(out, "config.json"))
+        return tg_fail(err, TG_USAGE, "%s: already holds a model; give --overwrite to replace it",
+                       out);
+    return TG_OK;
+}
+
+static tg_status report(const export_job *j, const char *out, bool dry, tg_error *err) {
+    tg_buf text = {0};
+    tg_buf_printf(&text, "%s%s%s\n", j->source.folder, j->source.file ? "/" : "",
+                  j->source.file ? j->source.file : "");
+    tg_model_summary(&text, &j->arch, &j->params, &j->weights);
+    if (out) {
+        size_t shards = tg_model_count_shards(&j->params, j->opts);
+        tg_buf_printf(&text, "\n%s %s: %s, %zu weight file%s%s%s\n",
+                      dry ? "would write" : "writing", out, tg_dtype_name(j->opts.dtype), shards,
+                      shards == 1 ? "" : "s", j->arch.value_head ? ", value head" : "",
+                      j->source.value ? ", critic in value/" : "");
+    }
+    tg_status st = tg_stdout_write(&text, err);
+    tg_buf_fini(&text);
+    return st;
+}
+
+static tg_status run(export_job *j, const char *source, const char *base, const char *out, bool dry,
+                     bool overwrite, tg_error *err) {
+    tg_status st = tg_export_source_find(&j->source, source, base, err);
+    if (st == TG_OK) st = tg_arch_load(&j->arch, j->source.settings, err);
+    if (st == TG_OK) st = open_network(j, j->source.file, true, err);
+    if (st != TG_OK) return st;
+    if (j->keep_dtype) j->opts.dtype = common_dtype(j);
+    if (out) st = check_target(j, out, overwrite, err);
+    if (st == TG_OK) st = report(j, out, dry, err);
+    bool write = out && !dry;
+    if (st == TG_OK && write) st = tg_model_write_folder(out, write_network, j, err);
+    close_network(j);
+    if (st == TG_OK && write && j->source.value) st = write_critic(j, out, err);
+    return st;
+}
+
+int tg_cmd_export(int argc, char **argv) {
+    const char *dtype = "keep", *size = "5GB", *base = NULL;
+    bool summary = false, dry = false, overwrite = false;
+    const tg_flag flags[] = {
+        {"dtype", TG_FLAG_STR, &dtype, "TYPE",
+         "f32, bf16, f16, or keep (default): as the source has them."},
+        {"shard-size", TG_FLAG_STR, &size, "SIZE",
+         "Largest weight file, as 5GB (default) or 200MB; larger models become shards."},
+        {"base", TG_FLAG_STR, &base, "NAME",
+         "Model whose settings and tokenizer a checkpoint gets; default: the run's."},
+        {"summary", TG_FLAG_SWITCH, &summary, NULL, "Only describe SOURCE; writes nothing."},
+        {"dry-run", TG_FLAG_SWITCH, &dry, NULL, "Say what would be written; writes nothing."},
+        {"overwrite", TG_FLAG_SWITCH, &overwrite, NULL, "OUT may already hold a model."},
+        {0}};
+    const tg_args_spec spec = {
+        .name = "textgen export",
+        .usage = "SOURCE [OUT] [options]",
+        .summary =
+            "Writes a model as a Hugging Face folder: config.json, tokenizer, safetensors.\n"
+            "SOURCE is a model folder or name (safetensors or pytorch_model.bin, whole or in "
+            "shards), a run folder, or one of its\n"
+            "checkpoints. A value head is written as value_head.safetensors, a critic of its own "
+            "as the folder value/.",
+        .flags = flags,
+        .examples = "  textgen export --summary textgen/tiny\n"
+                    "  textgen export runs/first out/first\n"
+                    "  textgen export runs/first/checkpoints/checkpoint_20 out/at-20\n"
+                    "  textgen export old-model new-model --dtype bf16 --shard-size 2GB\n",
+        .min_positional = 1,
+        .max_positional = 2,
+        .no_overrides = true};
+    tg_error err = {0};
+    tg_args args;
+    tg_status st = tg_args_parse(&spec, argc, argv, &args, &err);
+    if (st != TG_OK) return tg_args_report(spec.name, &err);
+    if (args.help) {
+        tg_args_fini(&args);
+        return 0;
+    }
+    export_job *j = tg_alloc(sizeof *j);
+    st = j ? parse_dtype(j, dtype, &err) : tg_fail_nomem(&err, sizeof *j);
+    if (st == TG_OK) st = parse_size(size, &j->opts.shard_bytes, &err);
+    const char *out = args.n_positional > 1 && !summary ? args.positional[1] : NULL;
+    if (st == TG_OK && !out && !summary && !dry)
+        st = tg_fail(&err, TG_USAGE, "a folder to write is missing (or --summary)");
+    if (st == TG_OK) st = run(j, args.positional[0], base, out, dry, overwrite, &err);
+    if (j) tg_export_source_fini(&j->source);
+    tg_free(j);
+    tg_args_fini(&args);
+    return st == TG_OK ? 0 : tg_args_report(spec.name, &err);
+}

@@ -1,0 +1,92 @@
+#!/bin/bash
+# textgen export: formats, types and shards convert to the same model; runs and checkpoints become folders; wrong requests are refused.
+set -u
+BUILD=${BUILD:-build}
+root=$PWD textgen=$PWD/$BUILD/textgen eval=$PWD/$BUILD/tests/tensor-eval
+work=$(mktemp -d /tmp/textgen-export.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 70
+export TEXTGEN_QUIET=1 TEXTGEN_LOG=warn
+passed=0 failed=0
+ok() { passed=$((passed + 1)); }
+bad() { failed=$((failed + 1)); echo "  $1"; [ -z "${2:-}" ] || tail -n 15 "$2" | sed 's/^/    | /'; }
+check() { if "${@:2}" >out 2>err; then ok; else bad "$1" err; fi; }
+said() { if grep -qE -- "$2" out; then ok; else bad "$1" out; fi; }
+refused() { # refused WHAT CODE PATTERN COMMAND…
+    "${@:4}" >out 2>err
+    local code=$?
+    if [ $code -eq "$2" ] && grep -qE -- "$3" err; then ok; else bad "$1: exit $code" err; fi
+}
+
+opt=$root/tests/golden/families/opt
+check "old pickle to safetensors" "$textgen" export "$root/tests/golden/torch/opt_bin" one
+check "shards of transposed tensors to one file" "$textgen" export "$root/tests/golden/torch/opt_shards" two
+check "safetensors again" "$textgen" export "$opt" three
+check "the same numbers from both" cmp one/model.safetensors two/model.safetensors
+check "and from safetensors" cmp one/model.safetensors three/model.safetensors
+"$eval" "$opt/value_head.safetensors" theirs && "$eval" three/value_head.safetensors ours
+check "a value head comes along" cmp ours theirs
+check "shards" "$textgen" export "$opt" shards --shard-size 4KB
+check "an index" test -e shards/model.safetensors.index.json
+check "no whole file beside shards" test ! -e shards/model.safetensors
+for f in shards/model-*.safetensors; do check "$f within the size" test "$(stat -c %s "$f")" -lt 8000; done
+check "shards merged" "$textgen" export shards merged
+check "to what they were" cmp merged/model.safetensors one/model.safetensors
+check "bf16" "$textgen" export "$opt" half --dtype bf16
+check "bf16 is half as large" test "$(stat -c %s half/model.safetensors)" -lt "$(($(stat -c %s one/model.safetensors) - 5000))"
+check "bf16 kept" "$textgen" export half half2
+check "the same bf16" cmp half/model.safetensors half2/model.safetensors
+check "bf16 in config.json" grep -q bfloat16 half/config.json
+check "bf16 widened" "$textgen" export half wide --dtype f32
+check "narrowed again it is the same" "$textgen" export wide half3 --dtype bf16
+check "bit for bit" cmp half3/model.safetensors half/model.safetensors
+check "summary" "$textgen" export --summary half
+said "what it is" 'family +opt'
+said "its type" 'stored as +BF16, .* in 2 files'
+check "dry run" "$textgen" export "$opt" nothing --dry-run --shard-size 4000
+said "what it would do" 'would write nothing: F32, [0-9]+ weight files'
+check "writes nothing" test ! -e nothing
+
+cat >ppo.yml <<YML
+tokenizer: {model_name: textgen/tiny}
+reward_fn: {id: increasing_numbers, args: {min_tokens: 8}}
+datapool: {id: dummy_pool, args: {n_samples: 6, prompt: '<|endoftext|>'}}
+env: {n_envs: 4, args: {max_prompt_length: 4, max_episode_length: 6, terminate_on_eos: true}}
+alg:
+  id: ppo
+  args: {n_steps: 8, batch_size: 16, learning_rate: 0.003, n_epochs: 1}
+  kl_div: {coeff: 0.05, target_kl: 0.2}
+  policy:
+    id: causal_lm_actor_critic_policy
+    args: {model_name: textgen/tiny, generation_kwargs: {do_sample: true, top_k: 0, max_new_tokens: 6}}
+train_evaluation: {eval_batch_size: 4, n_iters: 2, eval_every: 5, save_every: 1, metrics: []}
+seed: 5
+YML
+if "$textgen" train ppo.yml --run-dir run --workers 1 >log 2>&1; then ok; else bad "a run" log; fi
+last=run/checkpoints/$(cd run/checkpoints && ls -d checkpoint_* | sort -V | tail -n 1)
+check "a run's model" "$textgen" export run from-run
+check "is that model" cmp from-run/model.safetensors run/model/model.safetensors
+check "with its tokenizer" cmp from-run/tokenizer.json run/model/tokenizer.json
+check "a checkpoint" "$textgen" export "$last" from-checkpoint
+check "of the last iteration is the run's model" cmp from-checkpoint/model.safetensors run/model/model.safetensors
+check "with its critic" test -e from-checkpoint/value/value_head.safetensors
+mv run/model gone
+check "a run without a model" "$textgen" export run from-newest
+check "is its newest checkpoint" cmp from-newest/model.safetensors from-checkpoint/model.safetensors
+check "with the tokenizer it began with" test -e from-newest/tokenizer.json
+check "and settings by name" "$textgen" export "$last" with-base --base textgen/tiny
+check "it generates" sh -c "echo '{\"prompt\": \"1\"}' | '$textgen' generate --model from-newest --jsonl max_new_tokens=2"
+
+refused "a model in the way" 64 'already holds a model; give --overwrite' "$textgen" export "$opt" one
+check "overwritten" "$textgen" export "$opt" one --overwrite --shard-size 4KB
+check "whole file gone" test ! -e one/model.safetensors
+refused "onto itself" 64 'is the source' "$textgen" export one one/ --overwrite
+refused "no target" 64 'folder to write is missing' "$textgen" export one
+refused "a wrong type" 64 'expected f32, bf16, f16 or keep' "$textgen" export one x --dtype int3
+refused "a wrong size" 64 'expected a size' "$textgen" export one x --shard-size big
+refused "nothing there" 66 'nowhere' "$textgen" export nowhere x
+mkdir evil && cp "$opt/config.json" evil && cp "$root/tests/golden/torch/hostile_runs.bin" evil/pytorch_model.bin
+refused "a pickle that runs something" 65 'posix.system' "$textgen" export evil x
+check "leaves nothing" test ! -e x -a ! -e x.tmp
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
