@@ -37,8 +37,10 @@ const tg_entry *tg_registry_at(const tg_registry *r, size_t i);
 const tg_entry *tg_registry_find(const tg_registry *r, const char *name); /* NULL: unknown */
 
 /* What a component learns of the run when it is opened. NULL where one is expected: all defaults. */
+struct tg_datapool;
 typedef struct tg_open_context {
-    bool compat; /* `compat: rl4lms`: reproduce RL4LMs's quirks */
+    bool compat;                     /* `compat: rl4lms`: reproduce RL4LMs's quirks */
+    const struct tg_datapool *train; /* the run's training split, borrowed; NULL: there is none */
 } tg_open_context;
 
 /* A component chosen by a config section {id: …, args: {…}}. entry NULL: none was chosen. */

@@ -96,6 +96,13 @@ static tg_status open_pools(tg_env *env, tg_error *err) {
     return TG_OK;
 }
 
+/* What the components learn of the run. */
+static tg_open_context context_of(const tg_env *env) {
+    tg_open_context ctx = env->settings->context;
+    ctx.train = &env->pools[TG_SPLIT_TRAIN];
+    return ctx;
+}
+
 static tg_status open_rewards(tg_env *env, tg_error *err) {
     const tg_choice *c = &env->settings->reward;
     env->spec.deterministic = true;
@@ -103,8 +110,9 @@ static tg_status open_rewards(tg_env *env, tg_error *err) {
     env->rewards = tg_alloc_array(1, sizeof *env->rewards);
     env->reward_names = tg_alloc_array(1, sizeof *env->reward_names);
     if (!env->rewards || !env->reward_names) return tg_fail_nomem(err, sizeof *env->rewards);
-    tg_status st = tg_reward_open(&env->rewards[0], (const tg_reward_ops *)c->entry, c->options,
-                                  &env->settings->context, err);
+    tg_open_context ctx = context_of(env);
+    tg_status st =
+        tg_reward_open(&env->rewards[0], (const tg_reward_ops *)c->entry, c->options, &ctx, err);
     if (st != TG_OK) return st;
     env->n_rewards = 1;
     for (size_t i = 0; i < env->n_rewards; i++) {
@@ -119,14 +127,14 @@ static tg_status open_rewards(tg_env *env, tg_error *err) {
 
 static tg_status open_metrics(tg_env *env, tg_error *err) {
     size_t n = env->settings->n_metrics;
+    tg_open_context ctx = context_of(env);
     env->metrics = tg_alloc_array(n, sizeof *env->metrics);
     env->metric_names = tg_alloc_array(n, sizeof *env->metric_names);
     if (!env->metrics || !env->metric_names) return tg_fail_nomem(err, n * sizeof *env->metrics);
     for (; env->n_metrics < n; env->n_metrics++) {
         const tg_choice *c = &env->settings->metrics[env->n_metrics];
-        tg_status st =
-            tg_metric_open(&env->metrics[env->n_metrics], (const tg_metric_ops *)c->entry,
-                           c->options, &env->settings->context, err);
+        tg_status st = tg_metric_open(&env->metrics[env->n_metrics],
+                                      (const tg_metric_ops *)c->entry, c->options, &ctx, err);
         if (st != TG_OK) return st;
         env->metric_names[env->n_metrics] = c->entry->name;
     }

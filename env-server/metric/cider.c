@@ -104,15 +104,15 @@ static uint32_t add(trie *t, uint32_t parent, uint32_t word, uint32_t order, con
 
 typedef struct reader {
     trie *grams;
-    const trie *other;   /* of a file, or NULL */
-    const tg_nltk *nltk; /* or NULL */
-    tg_nltk_list list;
+    const trie *other; /* of a file, or NULL */
+    const tg_splitter *splitter;
+    tg_splitter_work work;
     tg_wids words, starts;
     tg_wids nodes; /* of all texts, end to end */
 } reader;
 
 static void reader_fini(reader *r) {
-    tg_nltk_list_fini(&r->list);
+    tg_splitter_work_fini(&r->work);
     tg_wids_fini(&r->words);
     tg_wids_fini(&r->starts);
     tg_wids_fini(&r->nodes);
@@ -123,19 +123,11 @@ static tg_status read_text(reader *r, const char *text, size_t len, tg_error *er
     trie *t = r->grams;
     tg_wids_reset(&r->words);
     tg_wids_reset(&r->starts);
-    if (r->nltk) {
-        tg_status st = tg_nltk_words(r->nltk, text, len, &r->list, err);
-        if (st == TG_OK) st = tg_nltk_list_lower(&r->list, err);
-        if (st != TG_OK) return st;
-        for (size_t i = 0; i < r->list.n; i++)
-            tg_wids_push(&r->words,
-                         tg_words_id(&t->words, tg_nltk_at(&r->list, i), r->list.words[i].len));
-    } else {
-        tg_words_split(&t->words, text, len, &r->words);
-    }
+    tg_status st = tg_splitter_words(r->splitter, &r->work, text, len, &t->words, &r->words, err);
+    if (st != TG_OK) return st;
     size_t n = r->words.n;
     for (size_t i = 0; i < n; i++) tg_wids_push(&r->starts, 0);
-    if (r->words.failed || r->starts.failed || t->words.failed) return tg_fail_nomem(err, n);
+    if (r->starts.failed) return tg_fail_nomem(err, n);
     for (uint32_t k = 0; k < ORDERS && k < n; k++)
         for (size_t i = 0; i + k < n; i++) {
             r->starts.v[i] = add(t, r->starts.v[i], r->words.v[i + k], k, r->other);
@@ -171,7 +163,7 @@ static tg_status read_line(reader *r, const char *line, size_t len, tg_error *er
     return st;
 }
 
-tg_status tg_cider_df_read(tg_cider_df **out, const char *path, const tg_nltk *nltk,
+tg_status tg_cider_df_read(tg_cider_df **out, const char *path, const tg_splitter *splitter,
                            tg_error *err) {
     *out = NULL;
     tg_filemap file;
@@ -179,7 +171,7 @@ tg_status tg_cider_df_read(tg_cider_df **out, const char *path, const tg_nltk *n
     if (st != TG_OK) return st;
     tg_cider_df *df = tg_alloc(sizeof *df);
     if (!df) st = tg_fail_nomem(err, sizeof *df);
-    reader r = {.grams = df ? &df->grams : NULL, .nltk = nltk};
+    reader r = {.grams = df ? &df->grams : NULL, .splitter = splitter};
     for (size_t at = 0; st == TG_OK && at < file.len;) {
         const char *line = (const char *)file.data + at, *end = memchr(line, '\n', file.len - at);
         size_t len = end ? (size_t)(end - line) : file.len - at;
@@ -196,6 +188,29 @@ tg_status tg_cider_df_read(tg_cider_df **out, const char *path, const tg_nltk *n
         *out = df;
     else
         tg_cider_df_destroy(&df);
+    return st;
+}
+
+tg_status tg_cider_df_pool(tg_cider_df **out, const tg_datapool *pool, const tg_splitter *splitter,
+                           tg_error *err) {
+    tg_cider_df *df = *out = tg_alloc(sizeof *df);
+    if (!df) return tg_fail_nomem(err, sizeof *df);
+    reader r = {.grams = &df->grams, .splitter = splitter};
+    tg_arena arena = {0};
+    tg_status st = TG_OK;
+    for (uint64_t i = 0; i < pool->count && st == TG_OK; i++) {
+        tg_sample s;
+        tg_arena_reset(&arena);
+        tg_wids_reset(&r.nodes);
+        st = tg_datapool_get(pool, i, &arena, &s, err);
+        for (size_t k = 0; st == TG_OK && k < s.n_references; k++)
+            st = read_text(&r, s.references[k], strlen(s.references[k]), err);
+        if (st == TG_OK) count_sample(&df->grams, r.nodes.v, r.nodes.n, (uint32_t)df->samples++);
+    }
+    if (st == TG_OK && !df->samples) st = tg_fail(err, TG_DATA, "the data pool has no samples");
+    tg_arena_fini(&arena);
+    reader_fini(&r);
+    if (st != TG_OK) tg_cider_df_destroy(out);
     return st;
 }
 
@@ -338,10 +353,10 @@ static tg_status weigh(corpus *c, size_t samples, tg_error *err) {
     return TG_OK;
 }
 
-tg_status tg_cider_score(const tg_metric_item *items, size_t n, const tg_nltk *nltk,
+tg_status tg_cider_score(const tg_metric_item *items, size_t n, const tg_splitter *splitter,
                          const tg_cider_df *df, double *out, tg_error *err) {
     corpus c = {0};
-    c.r = (reader){.grams = &c.grams, .other = df ? &df->grams : NULL, .nltk = nltk};
+    c.r = (reader){.grams = &c.grams, .other = df ? &df->grams : NULL, .splitter = splitter};
     tg_status st = read_corpus(&c, items, n, err);
     if (st == TG_OK) st = weigh(&c, df ? df->samples : n, err);
     if (st == TG_OK) {

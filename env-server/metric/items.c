@@ -1,5 +1,10 @@
-/* Checks of the references of a corpus. Pure functions. */
+/* Checks of the references of a corpus, and samples by their prompt. */
 #include "env-server/metric/items.h"
+
+#include "common/base/alloc.h"
+#include "common/base/map.h"
+
+#include <string.h>
 
 tg_status tg_items_need_references(const tg_metric_input *in, tg_error *err) {
     for (size_t i = 0; i < in->n; i++)
@@ -17,4 +22,40 @@ tg_status tg_items_need_equal(const tg_metric_input *in, tg_error *err) {
                            "all need the same number",
                            i, tg_item_references(&in->items[i]), tg_item_references(&in->items[0]));
     return TG_OK;
+}
+
+tg_status tg_by_prompt_init(tg_by_prompt *b, const tg_metric_item *items, size_t n, bool together,
+                            tg_error *err) {
+    memset(b, 0, sizeof *b);
+    b->items = tg_alloc_array(n, sizeof *b->items);
+    b->values = tg_alloc_array(n, sizeof *b->values);
+    b->place = tg_alloc_array(n, sizeof *b->place);
+    bool ok = b->items && b->values && b->place;
+    tg_map places = {0};
+    b->n_all = n;
+    for (size_t i = 0; i < n && ok; i++) {
+        const char *prompt = items[i].sample->prompt_text;
+        uint64_t place = b->n;
+        if (!together || !tg_map_get(&places, prompt, strlen(prompt), &place)) {
+            ok = !together || tg_map_set(&places, prompt, strlen(prompt), place);
+            b->n++;
+        }
+        b->items[place] = items[i];
+        b->place[i] = place;
+    }
+    tg_map_fini(&places);
+    return ok ? TG_OK : tg_fail_nomem(err, n * sizeof *b->items);
+}
+
+void tg_by_prompt_spread(const tg_by_prompt *b, double *out, double *mean) {
+    double sum = 0;
+    for (size_t i = 0; i < b->n; i++) sum += b->values[i];
+    *mean = sum / (double)b->n;
+    for (size_t i = 0; i < b->n_all; i++) out[i] = b->values[b->place[i]];
+}
+
+void tg_by_prompt_fini(tg_by_prompt *b) {
+    tg_free(b->items);
+    tg_free(b->values);
+    tg_free(b->place);
 }

@@ -153,6 +153,10 @@ static const char *reference(const tg_totto *t, const tg_sample *s, const json_t
     return json_is_string(text) ? json_string_value(text) : "";
 }
 
+bool tg_totto_breaks_lines(const char *text, size_t len) {
+    return len && memchr(text, '\n', len);
+}
+
 tg_status tg_totto_read(tg_totto *t, const tg_metric_item *item, tg_error *err) {
     tg_words_reset(&t->words);
     tg_wids_reset(&t->ids);

@@ -36,6 +36,9 @@ typedef struct tg_parent {
     double precision, recall, f;
 } tg_parent;
 
+/* RL4LMs writes texts to files, one a line; this one would not come back. */
+bool tg_totto_breaks_lines(const char *text, size_t len);
+
 tg_status tg_totto_read(tg_totto *t, const tg_metric_item *item, tg_error *err) TG_MUST_CHECK;
 /* Of the sample that was read last: the reference with the best F. */
 tg_status tg_totto_parent(tg_totto *t, tg_parent *out, tg_error *err) TG_MUST_CHECK;

@@ -29,7 +29,7 @@ static tg_status open_metric(void *state, const void *opts, const tg_open_contex
 static tg_status check_lines(const struct state *s, const tg_metric_input *in, tg_error *err) {
     if (!s->compat) return TG_OK;
     for (size_t i = 0; i < in->n; i++)
-        if (memchr(in->items[i].text, '\n', in->items[i].text_len))
+        if (tg_totto_breaks_lines(in->items[i].text, in->items[i].text_len))
             return tg_fail(err, TG_DATA, "text %zu has a newline", i);
     if (!in->items[in->n - 1].text_len) return tg_fail(err, TG_DATA, "the last text is empty");
     return TG_OK;

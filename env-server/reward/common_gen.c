@@ -34,12 +34,15 @@ tg_status tg_repeat_penalty(const char *prompt, const char *text, size_t len, do
     if (n) /* without its last character */
         do n--;
         while (n && ((unsigned char)concepts[n] & 0xC0) == 0x80);
-    tg_buf lower = {0};
+    tg_buf lower = {0}, wanted = {0};
     tg_py_lower(&lower, text, len);
-    bool repeats = holds(&lower, concepts, n) || holds(&lower, instruction, strlen(instruction)) ||
+    tg_py_lower(&wanted, concepts, n);
+    bool repeats = holds(&lower, wanted.data, wanted.len) ||
+                   holds(&lower, instruction, strlen(instruction)) ||
                    holds(&lower, "generate", 8) || holds(&lower, "sentence", 8);
-    bool failed = lower.failed;
+    bool failed = lower.failed || wanted.failed;
     tg_buf_fini(&lower);
+    tg_buf_fini(&wanted);
     *out = repeats ? -1 : 0;
     return failed ? tg_fail_nomem(err, len) : TG_OK;
 }

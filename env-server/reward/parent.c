@@ -22,6 +22,10 @@ static tg_status score(const void *state, const tg_reward_input *in, size_t n, t
     for (size_t i = 0; i < n && st == TG_OK; i++) {
         out[i] = (tg_reward_value){TG_REWARD_OK, 0};
         if (!in[i].done) continue;
+        if (t.compat && (!in[i].text_len || tg_totto_breaks_lines(in[i].text, in[i].text_len))) {
+            out[i].status = TG_REWARD_INVALID; /* RL4LMs's scripts fail */
+            continue;
+        }
         const tg_metric_item item = {in[i].sample, in[i].text, in[i].text_len};
         tg_parent p = {0};
         st = tg_totto_read(&t, &item, err);

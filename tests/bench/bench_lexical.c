@@ -58,6 +58,8 @@ static void report(const char *what, size_t words, double seconds, size_t pairs)
     fclose(f);
 }
 
+static const tg_splitter spaces = {0};
+
 static int run(size_t words) {
     size_t pairs = words > 1000 ? 20 : PAIRS;
     tg_metric_item *items = tg_alloc_array(pairs, sizeof *items);
@@ -90,7 +92,7 @@ static int run(size_t words) {
         for (size_t i = 0; i < pairs && st == TG_OK; i++)
             st = tg_nltk_words(nltk, items[i].text, items[i].text_len, &list, &err);
         keep(&best[1], &start);
-        if (st == TG_OK) st = tg_cider_score(items, pairs, NULL, NULL, out, &err);
+        if (st == TG_OK) st = tg_cider_score(items, pairs, &spaces, NULL, out, &err);
         keep(&best[2], &start);
     }
     static const char *const names[] = {"meteor", "words", "cider"};

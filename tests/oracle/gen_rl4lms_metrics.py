@@ -1,8 +1,6 @@
 """Writes tests/golden/metrics/rl4lms.jsonl from a recording of RL4LMs's own metrics and rewards.
 
     gen_rl4lms_metrics.py DIR ID...     DIR holds metrics.json; IDs: metrics and rewards to take (default: all of this list)
-
-CIDEr was recorded on spaCy's words: its items hold those words between spaces.
 """
 import json
 import sys
@@ -12,7 +10,6 @@ import golden
 IDS = sys.argv[2:] or ["meteor", "cider", "diversity", "parent_totto", "bleu_totto", "common_gen_repeat_penalty", "parent"]
 m = json.load(open(sys.argv[1] + "/metrics.json"))
 tuples = {t["id"]: t for t in m["tuples"]}
-library = {l["id"]: l for l in m["library"]}
 
 
 def item(id, label, prediction=None, references=None):
@@ -20,9 +17,6 @@ def item(id, label, prediction=None, references=None):
     o = {"prediction": t["prediction"] if prediction is None else prediction, "references": references or t["references"], "prompt": t["prompt"]}
     if t["meta"] and ("totto" in label or "parent" in label):
         o["meta"] = {"raw_table": m["tables"][t["meta"]["table"]]} if set(t["meta"]) == {"table"} else t["meta"]
-    if label == "cider":
-        w = library[id]["spacy_words"]
-        o["prediction"], o["references"] = w["prediction"], w["references"][: len(o["references"])]
     return o
 
 

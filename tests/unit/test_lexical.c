@@ -106,6 +106,8 @@ TEST(files_that_are_not_wordnet_do_no_harm) {
     tg_wordnet_close(&w);
 }
 
+static const tg_splitter spaces = {0};
+
 static tg_metric_item item_of(tg_sample *s, const char **refs, size_t n, const char *text) {
     *s = (tg_sample){
         .id = "7", .prompt_text = "", .meta_json = "", .references = refs, .n_references = n};
@@ -120,20 +122,20 @@ TEST(frequencies_from_a_file_give_single_texts_a_value) {
     double v = 0;
     const char *refs[] = {"a dog runs"};
     tg_metric_item item = item_of(&s, refs, 1, "a dog runs");
-    CHECK_OK(tg_cider_score(&item, 1, NULL, NULL, &v, &err));
+    CHECK_OK(tg_cider_score(&item, 1, &spaces, NULL, &v, &err));
     CHECK_EQ(v, 0); /* alone, every n-gram is in every sample */
     snprintf(path, sizeof path, "%s/df", tg_test_tmpdir());
     static const char lines[] = "[\"a dog runs\", \"the dog\"]\na cat sits\n[\"x y z w\"]\n";
     CHECK_OK(tg_file_write_atomic(path, lines, sizeof lines - 1, &err));
-    CHECK_OK(tg_cider_df_read(&df, path, NULL, &err));
-    CHECK_OK(tg_cider_score(&item, 1, NULL, df, &v, &err));
+    CHECK_OK(tg_cider_df_read(&df, path, &spaces, &err));
+    CHECK_OK(tg_cider_score(&item, 1, &spaces, df, &v, &err));
     CHECK_NEAR(v, 7.5, 1e-12); /* three of four orders agree fully, the text has no 4-gram */
     tg_cider_df_destroy(&df);
     CHECK_OK(tg_file_write_atomic(path, "ok\n[1]\n", 7, &err));
-    CHECK_EQ(tg_cider_df_read(&df, path, NULL, &err), TG_DATA);
+    CHECK_EQ(tg_cider_df_read(&df, path, &spaces, &err), TG_DATA);
     CHECK(strstr(err.msg, "df:2: ") != NULL);
     CHECK_OK(tg_file_write_atomic(path, "", 0, &err));
-    CHECK(tg_cider_df_read(&df, path, NULL, &err) != TG_OK);
+    CHECK(tg_cider_df_read(&df, path, &spaces, &err) != TG_OK);
 }
 
 TEST(a_table_is_needed) {
@@ -190,7 +192,7 @@ TEST(memory_may_run_out_anywhere) {
         tg_status b = tg_totto_read(&t, &item, &err);
         if (b == TG_OK) b = tg_totto_parent(&t, &p, &err);
         tg_alloc_fail_after(k);
-        tg_status c = tg_cider_score(&item, 1, NULL, NULL, &v, &err);
+        tg_status c = tg_cider_score(&item, 1, &spaces, NULL, &v, &err);
         tg_alloc_fail_after(-1);
         CHECK((a == TG_OK || a == TG_NOMEM) && (b == TG_OK || b == TG_NOMEM || b == TG_DATA) &&
               (c == TG_OK || c == TG_NOMEM));

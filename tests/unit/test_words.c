@@ -1,7 +1,8 @@
-/* Words and sentences against NLTK's, recorded by tests/oracle/gen_words.py. */
+/* Words and sentences against NLTK's and spaCy's, recorded by tests/oracle/gen_words.py. */
 #include "common/base/alloc.h"
 #include "common/base/file.h"
 #include "env-server/metric/nltk.h"
+#include "env-server/metric/spacy.h"
 #include "tests/support/tg_test.h"
 
 #include <jansson.h>
@@ -17,7 +18,9 @@ static bool is_list(const tg_nltk_list *l, const json_t *want) {
     return true;
 }
 
-TEST(words_and_sentences_are_nltks) {
+TEST(words_and_sentences_are_nltks_and_spacys) {
+    tg_spacy *spacy[2] = {0};
+    tg_spacy_work work = {0};
     tg_nltk *rules[2] = {0};
     tg_nltk_list out = {0};
     tg_error err = {0};
@@ -25,6 +28,8 @@ TEST(words_and_sentences_are_nltks) {
     size_t cases = 0;
     CHECK_OK(tg_nltk_create(&rules[0], TG_NLTK_CURRENT, &err));
     CHECK_OK(tg_nltk_create(&rules[1], TG_NLTK_3_7, &err));
+    CHECK_OK(tg_spacy_create(&spacy[0], TG_SPACY_CURRENT, &err));
+    CHECK_OK(tg_spacy_create(&spacy[1], TG_SPACY_3_0, &err));
     CHECK_OK(tg_file_read(tg_test_path("golden/words/words.jsonl"), 1 << 26, &file, &err));
     for (size_t at = 0; at < file.len;) {
         const char *line = file.data + at, *end = memchr(line, '\n', file.len - at);
@@ -33,10 +38,16 @@ TEST(words_and_sentences_are_nltks) {
         json_t *c = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
         REQUIRE(c);
         const json_t *text = json_array_get(c, 2);
-        const tg_nltk *w = rules[!strcmp(json_string_value(json_array_get(c, 1)), "3.7")];
-        bool words = !strcmp(json_string_value(json_array_get(c, 0)), "words");
-        CHECK_OK((words ? tg_nltk_words : tg_nltk_sentences)(w, json_string_value(text),
-                                                             json_string_length(text), &out, &err));
+        const char *op = json_string_value(json_array_get(c, 0)),
+                   *version = json_string_value(json_array_get(c, 1)), *t = json_string_value(text);
+        size_t n = json_string_length(text);
+        bool old = !strcmp(version, "3.7") || !strcmp(version, "3.0");
+        if (!strcmp(op, "spacy"))
+            CHECK_OK(tg_spacy_words(spacy[old], t, n, &work, &out, &err));
+        else if (!strcmp(op, "words"))
+            CHECK_OK(tg_nltk_words(rules[old], t, n, &out, &err));
+        else
+            CHECK_OK(tg_nltk_sentences(rules[old], t, n, &out, &err));
         tg_check(is_list(&out, json_array_get(c, 3)), __FILE__, __LINE__, "%.*s", (int)len, line);
         json_decref(c);
         cases++;
@@ -46,6 +57,32 @@ TEST(words_and_sentences_are_nltks) {
     tg_nltk_list_fini(&out);
     tg_nltk_destroy(&rules[0]);
     tg_nltk_destroy(&rules[1]);
+    tg_spacy_work_fini(&work);
+    tg_spacy_destroy(&spacy[0]);
+    tg_spacy_destroy(&spacy[1]);
+}
+
+TEST(spacys_words_survive_lack_of_memory) {
+    static const char text[] = "He's :-) at http://a.bc/d, isn't he? (U.S. 5km!)";
+    tg_error err = {0};
+    for (long k = 0; k < 60; k++) {
+        tg_spacy *s = NULL;
+        tg_spacy_work w = {0};
+        tg_nltk_list out = {0};
+        CHECK_OK(tg_spacy_create(&s, TG_SPACY_CURRENT, &err));
+        tg_alloc_fail_after(k);
+        tg_status st = tg_spacy_words(s, text, sizeof text - 1, &w, &out, &err);
+        tg_alloc_fail_after(-1);
+        CHECK(st == TG_OK || st == TG_NOMEM);
+        tg_spacy_work_fini(&w);
+        tg_nltk_list_fini(&out);
+        tg_spacy_destroy(&s);
+        tg_alloc_fail_after(k);
+        st = tg_spacy_create(&s, TG_SPACY_CURRENT, &err);
+        tg_alloc_fail_after(-1);
+        CHECK(st == TG_OK || st == TG_NOMEM);
+        tg_spacy_destroy(&s);
+    }
 }
 
 TEST(a_list_is_lowered_in_place) {
