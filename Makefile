@@ -127,7 +127,7 @@ $(BUILD)/obj/$(1)/common/nn/cpu/kernels/%.o: common/nn/cpu/kernels/%.c $(BUILD)/
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$< [$(1)])
 	$$(Q)$$(CC) $$(CPPFLAGS_ALL) $$(CFLAGS_ALL) $$(NN_CPU_FLAGS) $$(NN_ISA_FLAGS_$(1)) \
-	  $$(if $$(filter %/adamw.c,$$<),-ffp-contract=off) -MMD -MP -c -o $$@ $$<
+	  $$(if $$(filter %/adamw.c %/sgd_rmsprop.c,$$<),-ffp-contract=off) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach isa,$(NN_ISAS),$(eval $(call kernel_rule,$(isa))))
 

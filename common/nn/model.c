@@ -28,14 +28,22 @@ void tg_model_destroy(tg_model **m) {
     *m = NULL;
 }
 
-size_t tg_model_bytes(const tg_arch *arch, unsigned flags) {
+tg_status tg_model_params(tg_params *p, const tg_arch *arch, unsigned flags, tg_error *err) {
     tg_arch a = *arch;
     a.value_head = flags & TG_MODEL_VALUE_HEAD;
+    tg_status st = tg_params_init(p, &a, err);
+    unsigned unfrozen = flags >> TG_MODEL_UNFROZEN_SHIFT;
+    if (st == TG_OK && unfrozen)
+        tg_params_freeze(p, &a, (int)TG_MIN(unfrozen - 1, (unsigned)arch->n_layers));
+    return st;
+}
+
+size_t tg_model_bytes(const tg_arch *arch, unsigned flags) {
     tg_params p;
-    if (tg_params_init(&p, &a, NULL) != TG_OK) return 0;
-    size_t bytes = p.total * sizeof(float) * (flags & TG_MODEL_TRAINABLE ? 2 : 1);
+    if (tg_model_params(&p, arch, flags, NULL) != TG_OK) return 0;
+    size_t floats = p.total + (flags & TG_MODEL_TRAINABLE ? p.grad_total : 0);
     tg_params_fini(&p);
-    return bytes;
+    return floats * sizeof(float);
 }
 
 /* The table without the blocks. */
@@ -47,7 +55,7 @@ static tg_status make(tg_model **out, tg_backend *be, const tg_arch *arch, unsig
     m->be = be;
     m->arch = *arch;
     m->arch.value_head = flags & TG_MODEL_VALUE_HEAD;
-    tg_status st = tg_params_init(&m->params, &m->arch, err);
+    tg_status st = tg_model_params(&m->params, arch, flags, err);
     if (st != TG_OK) {
         tg_model_destroy(&m);
         return st;
@@ -74,10 +82,9 @@ static tg_status make_data(tg_model *m, tg_error *err) {
 
 static tg_status make_grad(tg_model *m, unsigned flags, tg_error *err) {
     if (!(flags & TG_MODEL_TRAINABLE)) return TG_OK;
-    size_t bytes = m->params.total * sizeof(float);
-    m->grad = tg_backend_alloc(m->be, bytes, err);
+    m->grad = tg_backend_alloc(m->be, m->params.grad_total * sizeof(float), err);
     if (!m->grad) return TG_NOMEM;
-    m->be->ops->fill(m->be, m->grad, 0.0f, m->params.total);
+    m->be->ops->fill(m->be, m->grad, 0.0f, m->params.grad_total);
     return TG_OK;
 }
 
@@ -259,9 +266,10 @@ tg_status tg_model_get_grad(const tg_model *m, const char *name, float *out, siz
                             tg_error *err) {
     const tg_param *p;
     tg_status st = find(m, name, count, &p, err);
-    if (st == TG_OK && !m->grad)
-        st = tg_fail(err, TG_DATA, "model: not trainable, so it has no gradients");
-    if (st == TG_OK) tg_backend_download(m->be, out, m->grad + p->offset, count * sizeof(float));
+    if (st == TG_OK && (!m->grad || p->grad_offset == TG_PARAM_FROZEN))
+        st = tg_fail(err, TG_DATA, "model: \"%s\" is not trainable, so it has no gradient", name);
+    if (st == TG_OK)
+        tg_backend_download(m->be, out, m->grad + p->grad_offset, count * sizeof(float));
     return st;
 }
 

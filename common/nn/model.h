@@ -25,7 +25,7 @@ typedef struct tg_model {
     tg_params params;
     float *data; /* (params.total) on the device */
     float *
-        grad; /* same layout; NULL when not trainable. Passes accumulate into it; adamw clears it */
+        grad; /* (params.grad_total); NULL when not trainable. Passes accumulate into it; the optimizer clears it */
     char *folder; /* where it came from, or NULL */
     /* private: config.json and generation_config.json as they were in the folder, kept for save;
      * NULL: none */
@@ -36,7 +36,10 @@ enum {
     TG_MODEL_TRAINABLE = 1,
     TG_MODEL_VALUE_HEAD =
         2, /* adds value_head.weight, initialised from `seed` unless the folder has it */
+    TG_MODEL_UNFROZEN_SHIFT = 8,
 };
+/* Trainable, but only the last n layers, the norm behind them and the heads (tg_params_freeze). */
+#define TG_MODEL_TRAIN_LAST(n) (TG_MODEL_TRAINABLE | ((unsigned)(n) + 1) << TG_MODEL_UNFROZEN_SHIFT)
 
 /* Weights: model.safetensors, or the shards of model.safetensors.index.json, or pytorch_model.bin or its shards; the value head:
  * value_head.safetensors. A tensor that is missing, unknown or of another shape is TG_DATA naming
@@ -56,6 +59,9 @@ tg_status tg_model_clone(tg_model **out, const tg_model *from, unsigned flags, u
                          tg_error *err) TG_MUST_CHECK;
 void tg_model_destroy(tg_model **m);
 
+/* The table of a model opened with these flags. */
+tg_status tg_model_params(tg_params *p, const tg_arch *arch, unsigned flags,
+                          tg_error *err) TG_MUST_CHECK;
 /* Bytes of device memory that a model takes: parameters, and gradients with TG_MODEL_TRAINABLE; for
  * the memory plan. 0: arch is not valid. */
 size_t tg_model_bytes(const tg_arch *arch, unsigned flags);

@@ -14,6 +14,7 @@
 typedef struct tg_backend tg_backend;
 
 #include "common/nn/op/activation.h"
+#include "common/nn/op/adam8.h"
 #include "common/nn/op/adamw.h"
 #include "common/nn/op/attention.h"
 #include "common/nn/op/elementwise.h"
@@ -22,7 +23,9 @@ typedef struct tg_backend tg_backend;
 #include "common/nn/op/layernorm.h"
 #include "common/nn/op/matmul.h"
 #include "common/nn/op/rmsnorm.h"
+#include "common/nn/op/rmsprop.h"
 #include "common/nn/op/rope.h"
+#include "common/nn/op/sgd.h"
 
 typedef struct tg_ops {
     tg_op_matmul *matmul;
@@ -53,6 +56,9 @@ typedef struct tg_ops {
     tg_op_head_forward *head_forward;
     tg_op_head_backward *head_backward;
     tg_op_adamw *adamw;
+    tg_op_adam8 *adam8;
+    tg_op_rmsprop *rmsprop;
+    tg_op_sgd *sgd;
 } tg_ops;
 
 #endif

@@ -59,6 +59,8 @@ static void place(tg_params *p, tg_param *param) {
     for (int i = 0; i < param->ndim; i++) param->count *= (size_t)param->shape[i];
     param->offset = continues(param->role) ? param[-1].offset + param[-1].count : p->total;
     p->total = (param->offset + param->count + ALIGN - 1) / ALIGN * ALIGN;
+    param->grad_offset = param->offset;
+    p->grad_total = p->total;
 }
 
 static void add_row(tg_params *p, const tg_arch *arch, const tg_family_tensor *t, int layer) {
@@ -108,6 +110,34 @@ tg_status tg_params_init(tg_params *p, const tg_arch *arch, tg_error *err) {
     }
     TG_ASSERT(p->n <= max);
     return TG_OK;
+}
+
+static bool is_frozen(const tg_param *p, const tg_arch *arch, int unfrozen) {
+    if (p->stack == TG_STACK_ENCODER) return true;
+    switch (p->role) {
+    case TG_ROLE_TOKEN_EMBED:
+    case TG_ROLE_POS_EMBED:
+    case TG_ROLE_REL_BIAS:
+    case TG_ROLE_EMBED_NORM_W:
+    case TG_ROLE_EMBED_NORM_B: return true;
+    case TG_ROLE_HEAD_W:
+    case TG_ROLE_HEAD_B: return unfrozen == 0;
+    default: return p->layer >= 0 && p->layer < arch->n_layers - unfrozen;
+    }
+}
+
+void tg_params_freeze(tg_params *p, const tg_arch *arch, int unfrozen) {
+    p->grad_total = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        tg_param *param = &p->list[i];
+        if (is_frozen(param, arch, unfrozen)) {
+            param->grad_offset = TG_PARAM_FROZEN;
+            continue;
+        }
+        param->grad_offset = continues(param->role) ? param[-1].grad_offset + param[-1].count
+                                                    : (p->grad_total + ALIGN - 1) / ALIGN * ALIGN;
+        p->grad_total = (param->grad_offset + param->count + ALIGN - 1) / ALIGN * ALIGN;
+    }
 }
 
 void tg_params_fini(tg_params *p) {

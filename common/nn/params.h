@@ -1,8 +1,8 @@
 /* The parameter table: one list gives names, shapes, offsets, checkpoints and tests.
  *
- * Parameters, gradients and each optimizer moment are one block of `total` floats with the same
- * layout, so an element has the same offset in all of them. Entries are aligned to 16 floats, except those
- * that continue the one before (keys after queries); the gaps stay zero. */
+ * Parameters are one block of `total` floats; gradients and each optimizer moment are one of `grad_total`. Unless tensors are frozen
+ * the layout is the same in all of them. Entries are aligned to 16 floats, except those that continue the one before (keys after
+ * queries); the gaps stay zero. */
 #ifndef TG_NN_PARAMS_H
 #define TG_NN_PARAMS_H
 
@@ -11,8 +11,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { TG_PARAM_NAME_MAX = 96 };
+#define TG_PARAM_FROZEN SIZE_MAX
 
 /* What a tensor is to the computation, whatever its family calls it. A bias follows its weight. */
 typedef enum tg_param_role {
@@ -78,8 +80,9 @@ typedef struct tg_param {
     char name[TG_PARAM_NAME_MAX]; /* Hugging Face name: "transformer.h.0.ln_1.weight" */
     int ndim;
     int shape[4];
-    size_t count;  /* product of the shape */
-    size_t offset; /* in floats */
+    size_t count;       /* product of the shape */
+    size_t offset;      /* in floats */
+    size_t grad_offset; /* the same in the gradients; TG_PARAM_FROZEN: it has none */
     tg_param_role role;
     tg_stack stack;
     int layer; /* -1: belongs to no layer */
@@ -89,12 +92,17 @@ typedef struct tg_param {
 typedef struct tg_params {
     tg_param *list;
     size_t n;
-    size_t total; /* floats, with the gaps */
+    size_t total;      /* floats, with the gaps */
+    size_t grad_total; /* of the gradients: less when some are frozen */
 } tg_params;
 
 /* Built by the family from the architecture. */
 tg_status tg_params_init(tg_params *p, const tg_arch *arch, tg_error *err) TG_MUST_CHECK;
 void tg_params_fini(tg_params *p);
+/* Takes the gradients from everything below the last `unfrozen` layers: those layers, embeddings and relative biases, the encoder of
+ * a seq2seq model, and with unfrozen 0 also the output matrix. The norm behind the last layer and the value head stay trainable; so
+ * does an output matrix of its own. */
+void tg_params_freeze(tg_params *p, const tg_arch *arch, int unfrozen);
 const tg_param *tg_params_find(const tg_params *p, const char *name); /* NULL: none */
 /* Of the main stack. */
 const tg_param *tg_params_role(const tg_params *p, tg_param_role role, int layer); /* NULL: none */

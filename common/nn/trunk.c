@@ -28,7 +28,8 @@ tg_status tg_trunk_init(tg_trunk *t, const tg_model *m, tg_stack stack, tg_error
         }
         tg_tensors *at = p->layer < 0 ? &t->top : &t->layers[p->layer];
         at->w[p->role] = m->data + p->offset;
-        at->g[p->role] = m->grad ? m->grad + p->offset : NULL;
+        bool trained = m->grad && p->grad_offset != TG_PARAM_FROZEN;
+        at->g[p->role] = trained ? m->grad + p->grad_offset : NULL;
     }
     if (m->arch.tied_head) {
         t->top.w[TG_ROLE_HEAD_W] = t->top.w[TG_ROLE_TOKEN_EMBED];

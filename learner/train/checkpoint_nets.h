@@ -5,12 +5,12 @@
 
 #include "learner/train/checkpoint.h"
 
-/* File i of a checkpoint (0 .. tgi_net_files - 1): its name without the folder, and the device
- * block it holds. */
+/* File i of a checkpoint (0 .. tgi_net_files - 1). */
 typedef struct tgi_net_file {
-    char name[64];
-    tg_model *model; /* gives layout and backend */
-    float *block;
+    char name[64]; /* without the folder */
+    tg_model *model;
+    const tg_optim *optim;
+    int net, moment; /* moment -1: the parameters */
 } tgi_net_file;
 int tgi_net_files(const tg_checkpoint_nets *nets);
 tgi_net_file tgi_net_file_at(const tg_checkpoint_nets *nets, int i);

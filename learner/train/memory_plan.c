@@ -50,8 +50,13 @@ int tg_supervised_tokens(const tg_arch *arch) {
     return TG_MAX(2048, arch->max_positions);
 }
 
-static uint64_t moments(const tg_arch *arch) {
-    return 2 * (uint64_t)tg_model_bytes(arch, 0);
+static uint64_t moments(const tg_optim_opts *opts, const tg_arch *arch) {
+    tg_params params;
+    unsigned head = arch->value_head ? TG_MODEL_VALUE_HEAD : 0;
+    if (tg_model_params(&params, arch, TG_MODEL_TRAINABLE | head, NULL) != TG_OK) return 0;
+    uint64_t bytes = tg_optim_bytes(opts, &params);
+    tg_params_fini(&params);
+    return bytes;
 }
 
 static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
@@ -68,13 +73,13 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
     add(p, "policy: parameters", smaller, policy_params);
     add(p, "policy: gradients", smaller,
         tg_model_bytes(policy, TG_MODEL_TRAINABLE) - policy_params);
-    add(p, "policy: optimizer", smaller, moments(policy));
+    add(p, "policy: optimizer", smaller, moments(&s->optim, policy));
     if (separate) {
         const char *share = "alg.policy.args.critic: shared";
         add(p, "critic: parameters", share, value_params);
         add(p, "critic: gradients", share,
             tg_model_bytes(&with_head, TG_MODEL_TRAINABLE) - value_params);
-        add(p, "critic: optimizer", share, moments(&with_head));
+        add(p, "critic: optimizer", share, moments(&s->optim, &with_head));
     }
     add(p, "reference: parameters", smaller, tg_model_bytes(arch, 0));
     const char *batch = "a smaller alg.args.batch_size or microbatch_tokens";
@@ -88,13 +93,13 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
         rows * 80 + (uint64_t)n_envs * (uint64_t)max_len * 24);
 }
 
-static void plan_supervised(tg_memory_plan *p, const tg_arch *arch) {
+static void plan_supervised(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch) {
     const char *smaller = "a smaller model";
     uint64_t params = tg_model_bytes(arch, 0);
     int tokens = tg_supervised_tokens(arch);
     add(p, "parameters", smaller, params);
     add(p, "gradients", smaller, tg_model_bytes(arch, TG_MODEL_TRAINABLE) - params);
-    add(p, "optimizer", smaller, moments(arch));
+    add(p, "optimizer", smaller, moments(&s->optim, arch));
     add(p, "activations", smaller,
         tg_pass_bytes(arch, (tg_pass_caps){.tokens = tokens, .seqs = tokens, .actions = tokens},
                       true));
@@ -112,7 +117,7 @@ tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, con
             max_prompt, max_new, arch->max_positions);
     p->n_params = tg_model_bytes(arch, 0) / sizeof(float);
     if (s->supervised)
-        plan_supervised(p, arch);
+        plan_supervised(p, s, arch);
     else
         plan_on_policy(p, s, arch, n_envs, max_len);
     tg_arch widest = *arch;

@@ -14,10 +14,13 @@
         TG_OPT_STR_ONE_OF(S, prompt_truncation_side, "left", "left|right",                         \
                           "Which end of a long prompt is cut for evaluation."),                    \
         TG_OPT_NODE(S, generation_kwargs, "How rollouts choose tokens (names of transformers)."),  \
-        TG_OPT_NODE(S, optimizer_kwargs, "betas, eps and weight_decay of the optimizer."),         \
+        TG_OPT_NODE(S, optimizer_kwargs, "Arguments of the optimizer (names of torch)."),          \
         TG_OPT_FLOAT(S, weight_decay, "1e-6", 0, 1e3,                                              \
                      "Decay of every parameter that is not a bias."),                              \
-        TG_OPT_STR(S, optimizer_class, "AdamW", "The optimizer."),                                 \
+        TG_OPT_STR(S, optimizer_class, "AdamW", "The optimizer, by torch's class name."),          \
+        TG_OPT_NODE(S, optimizer,                                                                  \
+                    "{id: adamw | adamw_8bit | adam | rmsprop | sgd, args: ...}, in place of "     \
+                    "optimizer_class and optimizer_kwargs."),                                      \
         TG_OPT_ROW(S, state_dict, TG_T_NODE, TG_OPT_NULLABLE | TG_OPT_IGNORED, NULL, 0, 0, NULL,   \
                    "Filled in by RL4LMs on a warm start; a resumed run reads its checkpoint."),    \
         TG_OPT_STR_ONE_OF(S, critic, "separate", "separate|shared",                                \

@@ -18,6 +18,7 @@ typedef struct tg_policy_args {
     const tg_node *generation_kwargs, *optimizer_kwargs;
     double weight_decay;
     const char *optimizer_class;
+    const tg_node *optimizer; /* {id, args}: in place of optimizer_class and optimizer_kwargs */
     const tg_node *state_dict;
     const char *critic;
     /* maskable policies */

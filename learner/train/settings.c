@@ -3,8 +3,6 @@
  * back to the same settings. */
 #include "learner/train/settings.h"
 
-#include "learner/train/optimizer_id.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -99,50 +97,6 @@ tg_status tgi_generation_read(tg_train_settings *s, tg_gen_settings *gen, const 
     return tgi_resolved_node(tg_gen_options, gen, path, arena, node, err);
 }
 
-static tg_status read_optimizer(tg_train_settings *s, const tg_node *policy_args, bool schema_only,
-                                tg_arena *arena, tg_error *err) {
-    const char *path = "alg.policy.args.optimizer_kwargs";
-    const char *class_name =
-        s->policy_args.optimizer_class ? s->policy_args.optimizer_class : "AdamW";
-    const tg_node *at = tg_node_get(policy_args, "optimizer_class");
-    const tg_optimizer_id *id = tg_optimizer_id_find(class_name);
-    if (!id)
-        return tg_node_fail(
-            at ? at : policy_args, "alg.policy.args.optimizer_class", err,
-            "no optimizer is called '%s'; expected one like AdamW (see: textgen list "
-            "optimizers)",
-            class_name);
-    if (!id->kind) {
-        tg_status st = tgi_not_built(s, schema_only, at, "alg.policy.args.optimizer_class", err,
-                                     "optimizer %s", id->name);
-        if (st != TG_OK) return st;
-    }
-    tg_optimizer_args args;
-    memset(&args, 0, sizeof args);
-    const tg_node *given = s->policy_args.optimizer_kwargs;
-    tg_status st = tg_opts_read(id->options, &args, given, path, arena, err);
-    if (st != TG_OK) return st;
-    const tg_node *betas = args.betas;
-    double beta[2];
-    for (size_t i = 0; i < 2; i++) {
-        if (!betas || betas->kind != TG_NODE_LIST || betas->n_items != 2 ||
-            !tg_node_float(betas->items[i], &beta[i]) || !(beta[i] >= 0 && beta[i] < 1))
-            return tg_node_fail(given, "alg.policy.args.optimizer_kwargs.betas", err,
-                                "expected two numbers in [0, 1), such as [0.9, 0.999]");
-    }
-    if (args.amsgrad)
-        return tgi_not_built(s, schema_only, given, "alg.policy.args.optimizer_kwargs.amsgrad", err,
-                             "amsgrad");
-    s->optim = (tg_optim_opts){
-        .kind = id->kind,
-        .beta1 = beta[0],
-        .beta2 = beta[1],
-        .eps = args.eps,
-        .weight_decay = isnan(args.weight_decay) ? s->policy_args.weight_decay : args.weight_decay};
-    return tgi_resolved_node(id->options, &args, path, arena, &s->policy_args.optimizer_kwargs,
-                             err);
-}
-
 static tg_status read_policy(tg_train_settings *s, const tg_node *node, const tg_node *alg,
                              bool schema_only, tg_arena *arena, tg_error *err) {
     if (tg_node_is_null(node))
@@ -160,7 +114,7 @@ static tg_status read_policy(tg_train_settings *s, const tg_node *node, const tg
     if (st == TG_OK)
         st = tgi_generation_read(s, &s->rollout_gen, &args->generation_kwargs,
                                  "alg.policy.args.generation_kwargs", schema_only, arena, err);
-    if (st == TG_OK) st = read_optimizer(s, section.args, schema_only, arena, err);
+    if (st == TG_OK) st = tgi_optimizer_read(s, section.args, schema_only, arena, err);
     if (st == TG_OK)
         s->critic = !strcmp(args->critic, "shared") ? TG_CRITIC_SHARED : TG_CRITIC_SEPARATE;
     return st;

@@ -34,7 +34,7 @@ typedef struct tg_training_args {
     double num_train_epochs;
     int64_t max_steps; /* -1: num_train_epochs decides */
     double learning_rate, weight_decay, adam_beta1, adam_beta2, adam_epsilon, max_grad_norm;
-    const char *lr_scheduler_type;
+    const char *optim, *lr_scheduler_type;
     int64_t warmup_steps;
     double warmup_ratio;
     int64_t logging_steps, save_steps;
@@ -69,13 +69,13 @@ typedef struct tg_train_settings {
     tg_train_evaluation eval;
     tg_gen_settings rollout_gen; /* eos and pad are set by the run */
     tg_gen_settings eval_gen;
+    tg_optim_opts optim;
     /* on-policy */
     const tg_algo_ops *algo;
     void *algo_opts;
     tg_kl_settings kl;
     const tg_policy_id *policy;
     tg_policy_args policy_args;
-    tg_optim_opts optim;
     tg_critic critic;
     /* supervised */
     tg_supervised sup;
@@ -103,6 +103,11 @@ tg_status tgi_resolved_node(const tg_opt *table, const void *opts, const char *p
 tg_status tgi_generation_read(tg_train_settings *s, tg_gen_settings *gen, const tg_node **node,
                               const char *path, bool schema_only, tg_arena *arena,
                               tg_error *err) TG_MUST_CHECK;
+/* The optimizer (settings_optimizer.c): into s->optim, the resolved form into the policy's arguments; and that of a supervised run. */
+tg_status tgi_optimizer_read(tg_train_settings *s, const tg_node *policy_args, bool schema_only,
+                             tg_arena *arena, tg_error *err) TG_MUST_CHECK;
+tg_status tgi_trainer_optimizer(tg_train_settings *s, const tg_node *training_args,
+                                bool schema_only, tg_error *err) TG_MUST_CHECK;
 /* Remembers or refuses what is known but not built. */
 tg_status tgi_not_built(tg_train_settings *s, bool schema_only, const tg_node *at, const char *path,
                         tg_error *err, const char *fmt, ...) TG_PRINTF(6, 7) TG_MUST_CHECK;

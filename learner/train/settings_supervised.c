@@ -42,7 +42,8 @@ static const tg_opt args_options[] = {
     TG_OPT_FLOAT(A, num_train_epochs, "3.0", 0, 1e6, "Passes over the data."),
     TG_OPT_INT(A, max_steps, "-1", -1, 1e12, "Optimizer steps; overrides num_train_epochs."),
     TG_OPT_FLOAT(A, learning_rate, "5e-5", 0, 1e3, "Peak learning rate."),
-    TG_OPT_FLOAT(A, weight_decay, "0.0", 0, 1e3, "Decay of every parameter that is not a bias."),
+    TG_OPT_FLOAT(A, weight_decay, "0.0", 0, 1e3, "Decay of every matrix; not of biases and norms."),
+    TG_OPT_STR(A, optim, "adamw_torch", "adamw_torch, adamw_8bit, sgd or rmsprop."),
     TG_OPT_FLOAT(A, adam_beta1, "0.9", 0, 1, "AdamW."),
     TG_OPT_FLOAT(A, adam_beta2, "0.999", 0, 1, "AdamW."),
     TG_OPT_FLOAT(A, adam_epsilon, "1e-8", 0, 1, "AdamW."),
@@ -79,7 +80,6 @@ static const tg_opt args_options[] = {
     UNUSED("tf32", "Training is in f32."),
     UNUSED("no_cuda", "The backend decides."),
     UNUSED("local_rank", "One learner process."),
-    UNUSED("optim", "AdamW."),
     UNUSED("group_by_length", "Batches are packed without padding."),
     UNUSED("dataloader_num_workers", "The worker pool reads the data."),
     UNUSED("dataloader_pin_memory", "No effect on the CPU."),
@@ -147,6 +147,7 @@ tg_status tgi_supervised_read(tg_train_settings *s, const tg_node *alg, bool sch
     if (st == TG_OK)
         st = tg_opts_read(args_options, &sup->args, sup->training_args, "alg.training_args", arena,
                           err);
+    if (st == TG_OK) st = tgi_trainer_optimizer(s, sup->training_args, schema_only, err);
     if (st != TG_OK) return st;
     tg_opt shown[TG_COUNT_OF(args_options)];
     args_shown(shown);

@@ -48,9 +48,7 @@ static tg_status open_model(supervised *s, tg_error *err) {
                                                      TG_MODEL_TRAINABLE, run->seed, err)
                                      : tg_model_create(&s->model, run->be, &run->arch,
                                                        TG_MODEL_TRAINABLE, run->seed, err);
-    tg_optim_opts opts = {"adamw", s->args->adam_beta1, s->args->adam_beta2, s->args->adam_epsilon,
-                          s->args->weight_decay};
-    if (st == TG_OK) st = tg_optim_create(&s->optim, &s->model, 1, &opts, err);
+    if (st == TG_OK) st = tg_optim_create(&s->optim, &s->model, 1, &run->settings->optim, err);
     int tokens = tg_supervised_tokens(&run->arch);
     if (st == TG_OK) st = tg_packer_init(&s->packer, tokens, err);
     if (st == TG_OK) st = tg_pass_create(&s->pass, s->model, s->packer.caps, true, err);

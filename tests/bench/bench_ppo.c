@@ -152,7 +152,11 @@ int main(int argc, char **argv) {
                                                       .critic = TG_CRITIC_SHARED,
                                                       .reference = true,
                                                       .seed = 1,
-                                                      .optim = {"adamw", 0.9, 0.999, 1e-8, 1e-6},
+                                                      .optim = {.kind = "adamw",
+                                                                .beta1 = 0.9,
+                                                                .beta2 = 0.999,
+                                                                .eps = 1e-8,
+                                                                .weight_decay = 1e-6},
                                                       .train_caps = plan.caps},
                               &err));
     int32_t prompts[PROMPTS][PROMPT];

@@ -1,6 +1,8 @@
 /* JSON in, the learner's own functions, JSON out. */
 #include "tests/support/rl_eval.h"
 
+#include "tests/support/optim_eval.h"
+
 #include "common/base/arena.h"
 #include "common/base/check.h"
 #include "common/nn/backend.h"
@@ -165,8 +167,10 @@ tg_status tg_rl_eval(const json_t *request, json_t **out, tg_error *err) {
         st = eval_ppo(request, *out, &arena, err);
     else if (op && !strcmp(op, "adamw"))
         st = eval_adamw(request, *out, &arena, err);
+    else if (op && !strcmp(op, "optim"))
+        st = tg_optim_eval(request, *out, err);
     else
-        st = tg_fail(err, TG_DATA, "op: expected gae, ppo or adamw");
+        st = tg_fail(err, TG_DATA, "op: expected gae, ppo, adamw or optim");
     if (st != TG_OK) {
         json_decref(*out);
         *out = NULL;

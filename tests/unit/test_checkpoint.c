@@ -37,7 +37,7 @@ static bool setup(fixture *f) {
                     .eos_id = 0,
                     .pad_id = -1};
     snprintf(f->dir, sizeof f->dir, "%s/run%d", tg_test_tmpdir(), count++);
-    tg_optim_opts opts = {"adamw", 0.9, 0.999, 1e-8, 0};
+    tg_optim_opts opts = {.kind = "adamw", .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
     CHECK_OK(tg_dir_create(f->dir, &err));
     if (tg_backend_open(&f->be, "ref", 1, &err) != TG_OK) return CHECK(false);
     CHECK_OK(tg_model_create(&f->policy, f->be, &arch, TG_MODEL_TRAINABLE, 1, &err));
@@ -57,13 +57,16 @@ static void teardown(fixture *f) {
     tg_backend_close(&f->be);
 }
 
+/* A moment in f32 is one block, and the first tensor's is its beginning. */
+static float *moment_of(const fixture *f, int model, int k) {
+    tg_optim_part parts[2];
+    CHECK_EQ(tg_optim_parts(f->optim, model, k, 0, parts), 1);
+    return parts[0].device;
+}
+
 static const float *block(const fixture *f, int i) {
-    float *const all[] = {f->policy->data,
-                          f->value->data,
-                          tg_optim_moment(f->optim, 0, 0),
-                          tg_optim_moment(f->optim, 0, 1),
-                          tg_optim_moment(f->optim, 1, 0),
-                          tg_optim_moment(f->optim, 1, 1)};
+    float *const all[] = {f->policy->data,    f->value->data,     moment_of(f, 0, 0),
+                          moment_of(f, 0, 1), moment_of(f, 1, 0), moment_of(f, 1, 1)};
     return all[i];
 }
 static size_t block_len(const fixture *f, int i) {

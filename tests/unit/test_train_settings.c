@@ -112,7 +112,11 @@ static const struct {
     {PPO, "alg.policy.args.optimizer_kwargs={betas: [0.9]}", "betas", TG_CONFIG},
     {PPO, "alg.policy.args.optimizer_kwargs={betas: [0.9, 1.0]}", "betas", TG_CONFIG},
     {PPO, "alg.policy.args.optimizer_kwargs={amsgrad: true}", "amsgrad", TG_UNSUPPORTED},
-    {PPO, "alg.policy.args.optimizer_class=SGD", "SGD", TG_UNSUPPORTED},
+    {PPO, "alg.policy.args.optimizer_class=Adagrad", "AdamW", TG_CONFIG},
+    {PPO, "alg.policy.args.optimizer={id: sgdd}", "sgdd", TG_CONFIG},
+    {PPO, "alg.policy.args.optimizer={id: sgd, args: {momentun: 0.5}}", "momentum", TG_CONFIG},
+    {PPO, "alg.policy.args.optimizer={id: sgd, args: {nesterov: true}}", "nesterov", TG_CONFIG},
+    {PPO, "alg.policy.args.optimizer={id: rmsprop, args: {alpha: 2}}", "alpha", TG_CONFIG},
     {PPO, "alg.id=nlpo", "nlpo", TG_UNSUPPORTED},
     {PPO, "alg.policy.id=seq2seq_lm_actor_critic_policy", "seq2seq", TG_UNSUPPORTED},
     {PPO, "alg.policy.args.generation_kwargs.num_beams=4", "num_beams", TG_UNSUPPORTED},
@@ -156,6 +160,36 @@ TEST(schema_only_accepts_what_is_not_built_and_names_it) {
 TEST(optimizers_are_found_by_their_torch_names) {
     CHECK(tg_optimizer_id_find("AdamW") && tg_optimizer_id_find("torch.optim.adamw"));
     CHECK(tg_optimizer_id_find("adagrad") == NULL);
+    CHECK_STR(tg_optimizer_id_find("bitsandbytes.optim.AdamW8bit")->kind, "adamw_8bit");
+}
+
+TEST(an_optimizer_section_is_read_resolved_and_read_back) {
+    static const char *const text =
+        "alg.policy.args.optimizer={id: rmsprop, args: {centered: true, momentum: 0.5}}";
+    tg_arena a = {0};
+    tg_train_settings s, again;
+    tg_error err = {0};
+    REQUIRE_OK(read_text(&s, &a, PPO, text, false, &err));
+    CHECK_STR(s.optim.kind, "rmsprop");
+    CHECK(s.optim.centered && !s.optim.nesterov);
+    CHECK_NEAR(s.optim.alpha, 0.99, 0);
+    CHECK_NEAR(s.optim.momentum, 0.5, 0);
+    CHECK_NEAR(s.optim.weight_decay, 1e-6, 0); /* the policy's */
+    CHECK_EQ(s.optim.decay, TG_DECAY_RL4LMS);
+    tg_buf json = {0};
+    tg_train_settings_json(&s, &json);
+    REQUIRE_OK(read_text(&again, &a, json.data, NULL, false, &err));
+    CHECK_STR(again.optim.kind, "rmsprop");
+    CHECK(again.optim.centered);
+    tg_buf twice = {0};
+    tg_train_settings_json(&again, &twice);
+    CHECK_STR(twice.data, json.data);
+    tg_buf_fini(&json);
+    tg_buf_fini(&twice);
+    REQUIRE_OK(read_text(&s, &a, SFT, "alg.training_args.optim=adamw_bnb_8bit", false, &err));
+    CHECK_STR(s.optim.kind, "adamw_8bit");
+    CHECK_EQ(s.optim.decay, TG_DECAY_TRAINER);
+    tg_arena_fini(&a);
 }
 
 TEST_MAIN

@@ -93,6 +93,9 @@ static const tg_ops cpu_ops = {
     .head_forward = tg_cpu_head_forward,
     .head_backward = tg_cpu_head_backward,
     .adamw = tg_cpu_adamw,
+    .adam8 = tg_cpu_adam8,
+    .rmsprop = tg_cpu_rmsprop,
+    .sgd = tg_cpu_sgd,
 };
 
 const struct tg_backend_ops tg_cpu_backend = {

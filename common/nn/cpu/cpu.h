@@ -63,5 +63,8 @@ tg_op_sumsq tg_cpu_sumsq;
 tg_op_head_forward tg_cpu_head_forward;
 tg_op_head_backward tg_cpu_head_backward;
 tg_op_adamw tg_cpu_adamw;
+tg_op_adam8 tg_cpu_adam8;
+tg_op_rmsprop tg_cpu_rmsprop;
+tg_op_sgd tg_cpu_sgd;
 
 #endif

@@ -6,14 +6,24 @@
 #ifndef TG_NN_CPU_KERNELS_H
 #define TG_NN_CPU_KERNELS_H
 
+#include "common/nn/op/adam8.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* The constants of an AdamW step, rounded to f32 as torch does. */
+/* The constants of an Adam step, rounded to f32 as torch does; l2: weight decay that goes through the gradient. */
 typedef struct tg_adamw_consts {
-    float grad_scale, decay, w1, beta2, w2, root2, eps, step_size;
+    float grad_scale, l2, decay, w1, beta2, w2, root2, eps, step_size;
 } tg_adamw_consts;
+
+/* Of gradient descent and RMSprop. lr is negative; w = 1 - alpha. */
+typedef struct tg_descent_consts {
+    float grad_scale, l2, lr, momentum;
+    float fresh; /* sgd: 1 - dampening */
+    bool nesterov, first;
+    float alpha, w, eps; /* rmsprop */
+} tg_descent_consts;
 
 /* The columns [first, first + cols) of logits, for `rows` rows ld apart. */
 typedef struct tg_logit_tile {
@@ -96,6 +106,12 @@ typedef struct tg_cpu_kernels {
     double (*sumsq)(const float *x, size_t n);
     void (*adamw)(float *param, float *grad, float *m, float *v, size_t n,
                   const tg_adamw_consts *c);
+    /* Starts at a block. */
+    void (*adam8)(float *param, float *grad, const tg_quant8_state *m, const tg_quant8_state *v,
+                  size_t n, const tg_adamw_consts *c);
+    void (*sgd)(float *param, float *grad, float *buf, size_t n, const tg_descent_consts *c);
+    void (*rmsprop)(float *param, float *grad, float *square, float *mean, float *buf, size_t n,
+                    const tg_descent_consts *c);
 
     /* Sums of `cols` columns of x (rows, ld) are added to sum. */
     void (*column_sums)(float *sum, const float *x, int rows, size_t ld, int cols);

@@ -54,6 +54,9 @@ static const tg_ops ref_ops = {
     .head_forward = tg_ref_head_forward,
     .head_backward = tg_ref_head_backward,
     .adamw = tg_ref_adamw,
+    .adam8 = tg_ref_adam8,
+    .rmsprop = tg_ref_rmsprop,
+    .sgd = tg_ref_sgd,
 };
 
 const struct tg_backend_ops tg_ref_backend = {

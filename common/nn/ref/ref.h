@@ -35,5 +35,8 @@ tg_op_sumsq tg_ref_sumsq;
 tg_op_head_forward tg_ref_head_forward;
 tg_op_head_backward tg_ref_head_backward;
 tg_op_adamw tg_ref_adamw;
+tg_op_adam8 tg_ref_adam8;
+tg_op_rmsprop tg_ref_rmsprop;
+tg_op_sgd tg_ref_sgd;
 
 #endif

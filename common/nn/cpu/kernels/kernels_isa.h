@@ -27,6 +27,11 @@ void TG_KERNEL(fill)(float *y, float a, size_t n);
 double TG_KERNEL(sumsq)(const float *x, size_t n);
 void TG_KERNEL(adamw)(float *param, float *grad, float *m, float *v, size_t n,
                       const tg_adamw_consts *c);
+void TG_KERNEL(adam8)(float *param, float *grad, const tg_quant8_state *m, const tg_quant8_state *v,
+                      size_t n, const tg_adamw_consts *c);
+void TG_KERNEL(sgd)(float *param, float *grad, float *buf, size_t n, const tg_descent_consts *c);
+void TG_KERNEL(rmsprop)(float *param, float *grad, float *square, float *mean, float *buf, size_t n,
+                        const tg_descent_consts *c);
 void TG_KERNEL(column_sums)(float *sum, const float *x, int rows, size_t ld, int cols);
 void TG_KERNEL(layernorm)(float *y, float *mean, float *rstd, const float *x, const float *gamma,
                           const float *beta, int rows, int C, float eps);
