@@ -8,11 +8,10 @@
 
 #include <math.h>
 
-/* What the encoder shares with the main stack. */
-static void share(tg_trunk *t, const tg_param *p, const tg_model *m) {
-    if (p->role != TG_ROLE_TOKEN_EMBED || t->top.w[p->role]) return;
-    t->top.w[p->role] = m->data + p->offset;
-    t->top.g[p->role] = m->grad ? m->grad + p->offset : NULL;
+static void find_tensor(tg_tensors *at, const tg_param *p, const tg_model *m) {
+    bool trained = m->grad && p->grad_offset != TG_PARAM_FROZEN;
+    at->w[p->role] = m->data + p->offset;
+    at->g[p->role] = trained ? m->grad + p->grad_offset : NULL;
 }
 
 tg_status tg_trunk_init(tg_trunk *t, const tg_model *m, tg_stack stack, tg_error *err) {
@@ -22,14 +21,11 @@ tg_status tg_trunk_init(tg_trunk *t, const tg_model *m, tg_stack stack, tg_error
     if (!t->layers) return tg_fail_nomem(err, (size_t)t->arch.n_layers * sizeof *t->layers);
     for (size_t i = 0; i < m->params.n; i++) {
         const tg_param *p = &m->params.list[i];
-        if (p->stack != stack) {
-            if (stack == TG_STACK_ENCODER) share(t, p, m);
-            continue;
-        }
-        tg_tensors *at = p->layer < 0 ? &t->top : &t->layers[p->layer];
-        at->w[p->role] = m->data + p->offset;
-        bool trained = m->grad && p->grad_offset != TG_PARAM_FROZEN;
-        at->g[p->role] = trained ? m->grad + p->grad_offset : NULL;
+        bool shared = stack == TG_STACK_ENCODER && p->role == TG_ROLE_TOKEN_EMBED;
+        if (p->stack == stack)
+            find_tensor(p->layer < 0 ? &t->top : &t->layers[p->layer], p, m);
+        else if (shared && !t->top.w[p->role])
+            find_tensor(&t->top, p, m); /* the main stack's */
     }
     if (m->arch.tied_head) {
         t->top.w[TG_ROLE_HEAD_W] = t->top.w[TG_ROLE_TOKEN_EMBED];
