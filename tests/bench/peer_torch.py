@@ -14,8 +14,8 @@ import torch
 import transformers
 from transformers import GPT2Config, GPT2LMHeadModel, T5Config, T5ForConditionalGeneration
 
-BATCH, LENGTH = 8, 512          # forward and training step
-SOURCE, TARGET = 512, 128       # the same of T5
+BATCH, LENGTH = 8, 112          # forward and training step
+SOURCE, TARGET = 64, 48         # the same of T5
 SLOTS, PROMPT, NEW = 16, 64, 64  # decoding
 
 
