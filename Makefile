@@ -145,6 +145,9 @@ $(GEN).c: $(GEN).h ;
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
 # ---- dependencies -----------------------------------------------------------------------------
+# The tests use a browser where there is one; nothing else does, and it is large.
+deps-browser: ## Install Chromium from Debian, for the tests of pages
+	$(Q)$(MAKE) --no-print-directory -s deps DEBS=chromium
 deps: ## Install every Debian package needed (root or sudo); nothing to do when all are there
 	@missing=""; for p in $(DEBS); do \
 	  dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
@@ -267,5 +270,5 @@ clean: ## Remove everything that was built
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: deps summary run tiny-model tests test test-unit test-ops test-integration test-threads test-learning test-oracle bench asan ubsan \
+.PHONY: deps deps-browser summary run tiny-model tests test test-unit test-ops test-integration test-threads test-learning test-oracle bench asan ubsan \
         tsan fuzz checks check-headers check-deps check-size lint format format-check install clean help

@@ -3,6 +3,7 @@
 #include "learner/cli/export.h"
 #include "learner/cli/generate.h"
 #include "learner/cli/logprob.h"
+#include "learner/cli/report.h"
 
 #include "common/base/check.h"
 #include "common/base/str.h"
@@ -30,6 +31,7 @@ static const struct command {
     {"generate", tg_cmd_generate, "Continue prompts with a model"},
     {"logprob", tg_cmd_logprob, "Log-probability and entropy of given tokens"},
     {"export", tg_cmd_export, "Write a model, a run or a checkpoint as a Hugging Face folder"},
+    {"report", tg_cmd_report, "Learning curves of runs"},
 };
 
 static void print_help(void) {

@@ -41,7 +41,7 @@ static const command commands[] = {
     {"eval", NULL, NULL, "Evaluate a model with a config's metrics"},
     {"top", NULL, NULL, "Watch a run"},
     {"keygen", NULL, NULL, "Make keys for encrypted connections"},
-    {"report", NULL, NULL, "Summarise and compare runs"},
+    {"report", NULL, LEARNER, "Draw and compare the learning curves of runs"},
     {"bench", NULL, NULL, "Measure this machine"},
 };
 

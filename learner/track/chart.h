@@ -6,9 +6,17 @@
 #include "common/base/buf.h"
 #include "learner/track/series.h"
 
-/* Appends `rows` lines of a plot `columns` characters wide (without its labels), then the x axis.
- * Nothing for fewer than two points. */
-void tg_chart_draw(tg_buf *out, const tg_series *s, const char *title, const char *x_label,
-                   int columns, int rows);
+#include <stdbool.h>
+
+typedef struct tg_chart_size {
+    int columns, rows; /* of the plot, without its labels */
+    bool colours;      /* curve k in the terminal's colour tg_chart_colour(k) */
+} tg_chart_size;
+
+/* Appends the title, the rows of a plot of n curves, then the x axis. Nothing when no curve has two points. */
+void tg_chart_draw(tg_buf *out, const tg_series *curves, int n, const char *title,
+                   const char *x_label, tg_chart_size size);
+/* The escape sequence's number, 31 .. 36, that belongs to curve k. */
+int tg_chart_colour(int k);
 
 #endif

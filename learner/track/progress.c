@@ -146,7 +146,9 @@ static tg_status show_end(progress *p, tg_error *err) {
     tg_series s = {0};
     tg_buf b = {0};
     tg_status st = tg_series_read(&s, path, NULL, p->run->curve_key, p->run->curve_x, err);
-    if (st == TG_OK) tg_chart_draw(&b, &s, p->run->curve_key, p->run->unit, 64, 10);
+    if (st == TG_OK)
+        tg_chart_draw(&b, &s, 1, p->run->curve_key, p->run->unit,
+                      (tg_chart_size){.columns = 64, .rows = 10});
     if (st == TG_OK) put_summary(&b, p->run, &s);
     end_line(p);
     if (b.data) fputs(b.data, stderr);

@@ -151,7 +151,7 @@ TEST(chart_goes_up_when_the_series_does) {
     for (int i = 0; i < 20; i++) x[i] = i + 1, y[i] = 0.1 * i;
     tg_series s = {x, y, 20};
     tg_buf b = {0};
-    tg_chart_draw(&b, &s, "reward", "iteration", 20, 5);
+    tg_chart_draw(&b, &s, 1, "reward", "iteration", (tg_chart_size){.columns = 20, .rows = 5});
     REQUIRE(b.data != NULL);
     /* the first row holds dots only at its right end, the last only at its left */
     char *rows[8], *save = NULL;
@@ -165,7 +165,7 @@ TEST(chart_goes_up_when_the_series_does) {
     CHECK(strstr(rows[7], "iteration 20") != NULL);
     tg_buf_fini(&b);
     s.n = 1;
-    tg_chart_draw(&b, &s, "reward", "iteration", 20, 5);
+    tg_chart_draw(&b, &s, 1, "reward", "iteration", (tg_chart_size){.columns = 20, .rows = 5});
     CHECK(b.data == NULL);
 }
 
