@@ -3,6 +3,7 @@
 
 #include "common/base/check.h"
 #include "common/nn/family/family.h"
+#include "common/nn/weights.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,6 +27,8 @@ tg_status tg_arch_load(tg_arch *arch, const char *folder, tg_error *err) {
         snprintf(arch->family, sizeof arch->family, "%s", family->name);
         st = family->read(arch, &config, err);
     }
+    if (st == TG_OK && family && family->head_by_file)
+        st = tg_weights_tied(folder, family, &arch->tied_head, err);
     tg_config_json_close(&config);
     return st;
 }
@@ -38,6 +41,7 @@ tg_arch tg_arch_encoder(const tg_arch *arch) {
     e.head_dim = arch->enc_head_dim;
     e.mlp_width = arch->enc_mlp_width;
     e.value_head = e.norm_first = false;
+    if (arch->split_embed) e.vocab_size = arch->src_vocab;
     return e;
 }
 

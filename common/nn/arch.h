@@ -44,6 +44,8 @@ typedef struct tg_arch {
     int n_layers, n_heads, n_kv_heads, head_dim, width, mlp_width;
     int enc_layers, enc_heads, enc_head_dim, enc_mlp_width; /* seq2seq */
     int vocab_size, max_positions;
+    bool split_embed; /* seq2seq: the encoder has token embeddings of its own, */
+    int src_vocab;    /* of that many tokens */
     float norm_eps;
     bool tied_head;         /* the output matrix is the token embedding */
     bool value_head;        /* has value_head.weight (1, width): a critic, or a shared trunk */
@@ -56,11 +58,11 @@ typedef struct tg_arch {
     bool parallel;     /* attention and MLP both read the layer's input */
     bool post_norms;   /* what attention and MLP add is normalised first */
     bool norm_after;   /* x = norm(x + f(x)) in place of x + f(norm(x)) */
-    bool final_norm;   /* for families that may have none; the table of tensors decides */
-    bool embed_norm;   /* so are the embeddings */
-    bool norm_first;   /* positions are added behind that norm; a decoder's, not its encoder's */
+    bool final_norm; /* there is one behind the last layer; asked by the tables of some families */
+    bool embed_norm; /* embeddings are normalised */
+    bool pad_fixed;  /* reading pad_id gives its embedding no gradient */
+    bool norm_first; /* positions are added behind that norm; a decoder's, not its encoder's */
     float embed_scale; /* on token embeddings; 0: none */
-    bool sinusoids;    /* positions are fixed waves, sines and then cosines */
     int pos_offset;    /* row of the position table that belongs to position 0 */
     tg_rope rope;
     bool alibi;

@@ -241,11 +241,11 @@ static tg_status check_slots(tg_decoder *d, const int32_t *slots, int n, tg_erro
     return TG_OK;
 }
 
-static tg_status check_tokens(const tg_decoder *d, const int32_t *tokens, int n, tg_error *err) {
+static tg_status check_tokens(const tg_trunk *t, const int32_t *tokens, int n, tg_error *err) {
     for (int i = 0; i < n; i++)
-        if (tokens[i] < 0 || tokens[i] >= d->m->arch.vocab_size)
+        if (tokens[i] < 0 || tokens[i] >= t->arch.vocab_size)
             return tg_fail(err, TG_DATA, "decoder: token %d is %d, the vocabulary has %d", i,
-                           tokens[i], d->m->arch.vocab_size);
+                           tokens[i], t->arch.vocab_size);
     return TG_OK;
 }
 
@@ -336,7 +336,7 @@ tg_status tg_decoder_encode(tg_decoder *d, const int32_t *slots, const int32_t *
     tg_status st = check_slots(d, slots, n, err);
     if (st != TG_OK || !n) return st;
     st = check_texts(offsets, n, d->max_src, "source", err);
-    if (st == TG_OK) st = check_tokens(d, tokens, offsets[n], err);
+    if (st == TG_OK) st = check_tokens(&d->enc, tokens, offsets[n], err);
     if (st != TG_OK) return st;
     for (int from = 0, to; from < n; from = to) {
         for (to = from + 1; to < n && offsets[to + 1] - offsets[from] <= d->src_rows;) to++;
@@ -445,7 +445,7 @@ tg_status tg_decoder_prefill(tg_decoder *d, const int32_t *slots, const int32_t 
     tg_status st = check_slots(d, slots, n, err);
     if (st != TG_OK || !n) return st;
     st = check_texts(offsets, n, d->max_len, "prompt", err);
-    if (st == TG_OK) st = check_tokens(d, tokens, offsets[n], err);
+    if (st == TG_OK) st = check_tokens(&d->trunk, tokens, offsets[n], err);
     if (st == TG_OK) st = check_sources(d, slots, n, err);
     if (st != TG_OK) return st;
     size_t V = (size_t)d->m->arch.vocab_size;
@@ -494,7 +494,7 @@ static void store_step(tg_decoder *d, float *cache, const int32_t *rows, int n) 
 tg_status tg_decoder_step(tg_decoder *d, const int32_t *slots, const int32_t *tokens, int n,
                           float *logits, tg_error *err) {
     tg_status st = check_slots(d, slots, n, err);
-    if (st == TG_OK) st = check_tokens(d, tokens, n, err);
+    if (st == TG_OK) st = check_tokens(&d->trunk, tokens, n, err);
     if (st == TG_OK) st = check_room(d, slots, n, err);
     if (st != TG_OK || !n) return st;
     const tg_trunk *t = &d->trunk;

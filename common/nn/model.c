@@ -9,6 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/hash.h"
 #include "common/base/rng.h"
+#include "common/nn/positions.h"
 #include "common/nn/weights.h"
 
 #include <math.h>
@@ -110,6 +111,15 @@ static void draw_piece(void *arg, int tile) {
     }
 }
 
+static tg_status init_waves(tg_model *m, const tg_param *p, tg_error *err) {
+    float *table = tg_alloc_array(p->count, sizeof *table);
+    if (!table) return tg_fail_nomem(err, p->count * sizeof *table);
+    tg_waves_table(p->shape[0], p->shape[1], table);
+    tg_backend_upload(m->be, m->data + p->offset, table, p->count * sizeof *table);
+    tg_free(table);
+    return TG_OK;
+}
+
 /* A tensor's numbers depend on the seed and its name alone, not on what else the model has. */
 static tg_status init_param(tg_model *m, const tg_param *p, uint64_t seed, tg_error *err) {
     float *device = m->data + p->offset;
@@ -117,6 +127,7 @@ static tg_status init_param(tg_model *m, const tg_param *p, uint64_t seed, tg_er
         m->be->ops->fill(m->be, device, p->init == TG_INIT_ONE ? 1.0f : 0.0f, p->count);
         return TG_OK;
     }
+    if (p->init == TG_INIT_WAVES) return init_waves(m, p, err);
     enum { PIECES = 32 };
     size_t pieces = (p->count + INIT_PIECE - 1) / INIT_PIECE;
     size_t floats = TG_MIN(pieces, (size_t)PIECES) * INIT_PIECE;

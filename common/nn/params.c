@@ -59,15 +59,21 @@ static void place(tg_params *p, tg_param *param) {
     for (int i = 0; i < param->ndim; i++) param->count *= (size_t)param->shape[i];
     param->offset = continues(param->role) ? param[-1].offset + param[-1].count : p->total;
     p->total = (param->offset + param->count + ALIGN - 1) / ALIGN * ALIGN;
-    param->grad_offset = param->offset;
+    param->grad_offset = param->fixed ? TG_PARAM_FROZEN : param->offset;
     p->grad_total = p->total;
+}
+
+static bool is_set(const tg_arch *arch, size_t field) {
+    return *(const bool *)(const void *)((const char *)arch + field);
 }
 
 static void add_row(tg_params *p, const tg_arch *arch, const tg_family_tensor *t, int layer) {
     if (t->role == TG_ROLE_HEAD_W && arch->tied_head) return;
-    if (t->when && !*(const bool *)(const void *)((const char *)arch + t->when)) return;
+    if (t->when && !is_set(arch, t->when)) return;
+    if (t->unless && is_set(arch, t->unless)) return;
     tg_param *param = push(p, t->name, layer, t->role, t->init);
     param->stack = t->stack;
+    param->fixed = t->fixed;
     for (; param->ndim < 4 && t->dims[param->ndim] != TG_DIM_NONE; param->ndim++)
         param->shape[param->ndim] = dim_of(arch, t->dims[param->ndim]);
     place(p, param);
@@ -130,7 +136,7 @@ void tg_params_freeze(tg_params *p, const tg_arch *arch, int unfrozen) {
     p->grad_total = 0;
     for (size_t i = 0; i < p->n; i++) {
         tg_param *param = &p->list[i];
-        if (is_frozen(param, arch, unfrozen)) {
+        if (param->fixed || is_frozen(param, arch, unfrozen)) {
             param->grad_offset = TG_PARAM_FROZEN;
             continue;
         }

@@ -74,6 +74,7 @@ typedef enum tg_init {
     TG_INIT_NORMAL,   /* standard deviation 0.02 */
     TG_INIT_RESIDUAL, /* 0.02 / sqrt(2 n_layers) */
     TG_INIT_LINEAR,   /* uniform within 1/sqrt(columns) */
+    TG_INIT_WAVES,    /* position embeddings that are sines and cosines (positions.h) */
 } tg_init;
 
 typedef struct tg_param {
@@ -85,7 +86,8 @@ typedef struct tg_param {
     size_t grad_offset; /* the same in the gradients; TG_PARAM_FROZEN: it has none */
     tg_param_role role;
     tg_stack stack;
-    int layer; /* -1: belongs to no layer */
+    int layer;  /* -1: belongs to no layer */
+    bool fixed; /* never trained; a file may leave it out */
     tg_init init;
 } tg_param;
 

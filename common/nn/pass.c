@@ -58,7 +58,8 @@ static tg_status check_batch(const tg_pass *p, const tg_batch *b, tg_pass_out ou
     if (st == TG_OK)
         st = check_texts(arch, "sequence", b->tokens, b->n_tokens, b->offsets, b->n_seqs, err);
     if (st == TG_OK && p->seq2seq)
-        st = check_texts(arch, "source", b->src_tokens, b->n_src, b->src_offsets, b->n_seqs, err);
+        st = check_texts(&p->enc.trunk.arch, "source", b->src_tokens, b->n_src, b->src_offsets,
+                         b->n_seqs, err);
     if (st == TG_OK) st = check_actions(p, b, err);
     if (st != TG_OK) return st;
     if (out.value && !arch->value_head)

@@ -182,7 +182,12 @@ static void embed_backward(tg_pass *p, const tg_pass_stack *s) {
     }
     if (dpos && !t->arch.norm_first) ops->embed_backward(t->be, dpos, dx, s->positions, N, C);
     if (t->arch.embed_scale > 0) ops->scale(t->be, dx, t->arch.embed_scale, n);
-    ops->embed_backward(t->be, t->top.g[TG_ROLE_TOKEN_EMBED], dx, s->tokens, N, C);
+    float *g = t->top.g[TG_ROLE_TOKEN_EMBED];
+    float *pad =
+        t->arch.pad_fixed && t->arch.pad_id >= 0 ? g + (size_t)t->arch.pad_id * (size_t)C : NULL;
+    if (pad) ops->copy(t->be, b->d2, pad, (size_t)C);
+    ops->embed_backward(t->be, g, dx, s->tokens, N, C);
+    if (pad) ops->copy(t->be, pad, b->d2, (size_t)C);
 }
 
 /* dx, of the last layer's output, becomes gradients of all that the stack has. */

@@ -105,7 +105,7 @@ void tg_trunk_embed(const tg_trunk *t, float *x, const tg_embed_acts *e, const i
                     const int32_t *positions, int N) {
     const tg_ops *ops = t->be->ops;
     const tg_arch *a = &t->arch;
-    const float *table = t->waves ? t->waves : t->top.w[TG_ROLE_POS_EMBED];
+    const float *table = t->top.w[TG_ROLE_POS_EMBED];
     float *y = a->embed_norm ? e->raw : x;
     ops->embed_forward(t->be, y, t->top.w[TG_ROLE_TOKEN_EMBED], tokens, N, a->width, false);
     if (a->embed_scale > 0) ops->scale(t->be, y, a->embed_scale, (size_t)N * (size_t)a->width);
@@ -318,11 +318,10 @@ static int reach_of(const tg_arch *arch, int positions) {
 
 void tg_carve_tables(tg_carve *c, const tg_arch *arch, int positions, bool train, tg_trunk *t) {
     const size_t P = (size_t)positions, H = (size_t)arch->n_heads;
-    t->rope = t->slopes = t->waves = t->bias = t->dbias = NULL;
+    t->rope = t->slopes = t->bias = t->dbias = NULL;
     t->buckets = NULL;
     if (arch->rope.dims) t->rope = tg_carve_f32(c, P, (size_t)arch->rope.dims);
     if (arch->alibi) t->slopes = tg_carve_f32(c, H, 1);
-    if (arch->sinusoids) t->waves = tg_carve_f32(c, P, (size_t)arch->width);
     if (!arch->rel_buckets) return;
     t->reach = reach_of(arch, positions);
     size_t n = 2 * (size_t)t->reach + 1;
@@ -333,11 +332,10 @@ void tg_carve_tables(tg_carve *c, const tg_arch *arch, int positions, bool train
 
 tg_status tg_trunk_fill_tables(tg_trunk *t, int positions, tg_error *err) {
     const tg_arch *arch = &t->arch;
-    const size_t P = (size_t)positions, H = (size_t)arch->n_heads, C = (size_t)arch->width;
-    const size_t angles = t->rope ? P * (size_t)arch->rope.dims : 0;
-    const size_t waves = t->waves ? P * C : 0, reach = 2 * (size_t)t->reach + 1;
-    const size_t n = TG_MAX(TG_MAX(angles, waves), TG_MAX(H, reach));
-    if (!t->rope && !t->slopes && !t->waves && !t->bias) return TG_OK;
+    const size_t H = (size_t)arch->n_heads, reach = 2 * (size_t)t->reach + 1;
+    const size_t angles = t->rope ? (size_t)positions * (size_t)arch->rope.dims : 0;
+    const size_t n = TG_MAX(angles, TG_MAX(H, reach));
+    if (!t->rope && !t->slopes && !t->bias) return TG_OK;
     float *host = tg_alloc_array(n, sizeof *host);
     if (!host) return tg_fail_nomem(err, n * sizeof *host);
     if (t->rope) {
@@ -347,10 +345,6 @@ tg_status tg_trunk_fill_tables(tg_trunk *t, int positions, tg_error *err) {
     if (t->slopes) {
         tg_alibi_slopes(arch->n_heads, host);
         tg_backend_upload(t->be, t->slopes, host, H * sizeof *host);
-    }
-    if (t->waves) {
-        tg_waves_table(positions, arch->width, host);
-        tg_backend_upload(t->be, t->waves, host, waves * sizeof *host);
     }
     if (t->bias) {
         int32_t *buckets = (int32_t *)(void *)host;

@@ -30,7 +30,6 @@ typedef struct tg_trunk {
     tg_tensors *layers; /* (n_layers) */
     float *rope;        /* device: table of rotary angles, or NULL; so are the others */
     float *slopes;      /* (n_heads) */
-    float *waves;       /* (positions, C) fixed position embeddings */
     float *bias;        /* (2 reach + 1, n_heads) REL_BIAS by distance, made by tg_trunk_bias */
     float *dbias;       /* the same, its gradient; training only */
     int32_t *buckets;   /* (2 reach + 1) rows of REL_BIAS */

@@ -53,7 +53,8 @@ static bool same_numbers(const tg_st_tensor *a, const tg_st_tensor *b) {
 /* A tied matrix may be stored under both of its names, with the same contents. */
 static tg_status check_twin(const tg_st_tensor *a, const tg_st_tensor *b, const tg_family *family,
                             const char *path, tg_error *err) {
-    if (!tg_family_is_head(family, a->name) && !tg_family_is_head(family, b->name))
+    if (!tg_family_is_head(family, a->name) && !tg_family_is_head(family, b->name) &&
+        !tg_family_is_embed_alias(family, a->name) && !tg_family_is_embed_alias(family, b->name))
         return tg_fail(err, TG_DATA, "%s: tensors \"%s\" and \"%s\" are the same parameter", path,
                        a->name, b->name);
     if (same_numbers(a, b)) return TG_OK;
@@ -87,7 +88,7 @@ static tg_status match_file(tg_weights *w, size_t file, const tg_family *family,
 static tg_status check_complete(const tg_weights *w, const tg_params *params, tg_error *err) {
     for (size_t i = 0; i < params->n; i++) {
         const tg_param *p = &params->list[i];
-        if (w->found[i] || p->role == TG_ROLE_VALUE_W) continue;
+        if (w->found[i] || p->role == TG_ROLE_VALUE_W || p->fixed) continue;
         int64_t wanted[4];
         for (int d = 0; d < p->ndim; d++) wanted[d] = p->shape[d];
         char expected[120];
@@ -132,6 +133,36 @@ tg_status tg_weights_open(tg_weights *w, const char *folder, const tg_arch *arch
 tg_status tg_weights_open_file(tg_weights *w, const char *folder, const char *name,
                                const tg_arch *arch, const tg_params *params, tg_error *err) {
     return open_and_match(w, folder, name, arch, params, err);
+}
+
+/* NULL: none. */
+static const tg_st_tensor *find_tensor(const tg_tensor_set *set, const char *name) {
+    for (size_t i = 0; i < set->n; i++)
+        for (size_t k = 0; k < set->files[i].n; k++)
+            if (!strcmp(set->files[i].tensors[k].name, name)) return &set->files[i].tensors[k];
+    return NULL;
+}
+
+static bool same_shape(const tg_st_tensor *a, const tg_st_tensor *b) {
+    bool same = a->ndim == b->ndim;
+    for (int i = 0; same && i < a->ndim; i++) same = a->shape[i] == b->shape[i];
+    return same;
+}
+
+tg_status tg_weights_tied(const char *folder, const tg_family *family, bool *tied, tg_error *err) {
+    tg_tensor_set set;
+    tg_error why = {0};
+    tg_status st = tg_tensor_set_open(&set, folder, &why);
+    if (st == TG_NOINPUT) return TG_OK;
+    if (st != TG_OK) return tg_fail(err, st, "%s", why.msg);
+    const tg_st_tensor *head = NULL, *embed = NULL;
+    for (const tg_family_tensor *t = family->tensors; t->name; t++) {
+        if (t->role == TG_ROLE_HEAD_W) head = find_tensor(&set, t->name);
+        if (t->role == TG_ROLE_TOKEN_EMBED && !embed) embed = find_tensor(&set, t->name);
+    }
+    *tied = !head || (embed && same_shape(head, embed) && same_numbers(head, embed));
+    tg_tensor_set_close(&set);
+    return TG_OK;
 }
 
 void tg_weights_close(tg_weights *w) {

@@ -10,8 +10,8 @@
 
 typedef struct tg_weights {
     tg_tensor_set set;
-    const tg_st_tensor *
-        *found;       /* one per parameter; NULL only for a value head the folder does not have */
+    const tg_st_tensor **
+        found; /* one per parameter; NULL only for a value head or a fixed tensor the folder does not have */
     size_t *found_in; /* which file */
 } tg_weights;
 
@@ -25,6 +25,9 @@ tg_status tg_weights_open_file(tg_weights *w, const char *folder, const char *na
 void tg_weights_close(tg_weights *w);
 /* Elements begin .. begin + count - 1 of parameter i as another type; a tg_param_source (model_files.h), arg is the tg_weights. */
 tg_status tg_weights_read(void *w, size_t i, size_t begin, size_t count, tg_dtype as, void *out,
+                          tg_error *err) TG_MUST_CHECK;
+/* Whether the folder's output matrix is its token embeddings: it has none, or one of the same numbers. *tied stays as it is when there are no weights. */
+tg_status tg_weights_tied(const char *folder, const tg_family *family, bool *tied,
                           tg_error *err) TG_MUST_CHECK;
 /* Copies parameter i to the device, converting to f32; found[i] is not NULL. */
 tg_status tg_weights_upload(const tg_weights *w, size_t i, tg_backend *be, float *device,

@@ -15,7 +15,7 @@ static tg_error err;
 struct golden {
     tg_safetensors st;
     tg_batch batch;
-    int32_t *ints[4];
+    int32_t *ints[6];
     double forward_tol, grad_tol;
 };
 
@@ -30,13 +30,14 @@ static float *floats(const struct golden *g, const char *name, size_t count) {
 }
 
 static bool open_golden(struct golden *g, const char *folder) {
-    static const char *const names[] = {"tokens", "offsets", "act_row", "act_token"};
+    static const char *const names[] = {"tokens",    "offsets",    "act_row",
+                                        "act_token", "src_tokens", "src_offsets"};
     char path[600];
     snprintf(path, sizeof path, "%s/expected.safetensors", folder);
     tg_status status = tg_safetensors_open(&g->st, path, &err);
     if (!tg_check(status == TG_OK, __FILE__, __LINE__, "%s", err.msg)) return false;
-    int n[4];
-    for (int k = 0; k < 4; k++) {
+    int n[6] = {0}, lists = tg_safetensors_find(&g->st, "src_tokens") ? 6 : 4;
+    for (int k = 0; k < lists; k++) {
         const tg_st_tensor *t = tg_safetensors_find(&g->st, names[k]);
         n[k] = (int)t->count;
         g->ints[k] = malloc(t->count * sizeof(int32_t));
@@ -52,12 +53,15 @@ static bool open_golden(struct golden *g, const char *folder) {
                           .tokens = g->ints[0],
                           .offsets = g->ints[1],
                           .act_row = g->ints[2],
-                          .act_token = g->ints[3]};
+                          .act_token = g->ints[3],
+                          .n_src = n[4],
+                          .src_tokens = g->ints[4],
+                          .src_offsets = g->ints[5]};
     return true;
 }
 
 static void close_golden(struct golden *g) {
-    for (int k = 0; k < 4; k++) free(g->ints[k]);
+    for (int k = 0; k < 6; k++) free(g->ints[k]);
     tg_safetensors_close(&g->st);
 }
 
@@ -92,6 +96,7 @@ static void check_grads(const tg_model *m, const struct golden *g, const char *p
     for (size_t i = 0; i < m->params.n; i++) {
         const tg_param *p = &m->params.list[i];
         char name[160];
+        if (p->fixed) continue;
         snprintf(name, sizeof name, "%s.%s", prefix, p->name);
         float *want = floats(g, name, p->count), *got = malloc(p->count * sizeof *got);
         CHECK_OK(tg_model_get_grad(m, p->name, got, p->count, &err));
@@ -128,6 +133,17 @@ static void check_forward(tg_pass *pass, const struct golden *g, int V) {
     free(out);
 }
 
+static void check_states(tg_pass *pass, const struct golden *g, int C) {
+    size_t n = (size_t)g->batch.n_src * (size_t)C;
+    if (!n) return;
+    float *want = floats(g, "states", n), *got = malloc(n * sizeof *got);
+    for (int32_t row = 0; row < g->batch.n_src; row++)
+        CHECK_OK(tg_pass_source_states(pass, &row, 1, got + (size_t)row * (size_t)C, &err));
+    check_near("states", got, want, n, g->forward_tol);
+    free(want);
+    free(got);
+}
+
 static void check_backward(tg_model *m, tg_pass *pass, const struct golden *g) {
     size_t A = (size_t)g->batch.n_actions;
     float *d = malloc(A * sizeof *d);
@@ -159,6 +175,7 @@ static void decode(tg_decoder *d, const tg_batch *b, size_t V, float *out) {
         offsets[s + 1] = offsets[s] + half;
         if (len > longest) longest = len;
     }
+    if (b->n_src) CHECK_OK(tg_decoder_encode(d, slots, b->src_tokens, b->src_offsets, S, &err));
     CHECK_OK(tg_decoder_prefill(d, slots, prompts, offsets, S, logits, &err));
     for (int s = 0; s < S; s++)
         memcpy(out + (size_t)(b->offsets[s] + offsets[s + 1] - offsets[s] - 1) * V,
@@ -183,17 +200,23 @@ static void decode(tg_decoder *d, const tg_batch *b, size_t V, float *out) {
     free(logits);
 }
 
+static int longest_text(const int32_t *offsets, int n) {
+    int longest = 0;
+    for (int s = 0; s < n; s++)
+        if (offsets[s + 1] - offsets[s] > longest) longest = offsets[s + 1] - offsets[s];
+    return longest;
+}
+
 static void check_decoder(tg_model *m, tg_pass *pass, const struct golden *g) {
     const tg_batch *b = &g->batch;
     size_t V = (size_t)m->arch.vocab_size;
     float *want = malloc((size_t)b->n_tokens * V * sizeof *want),
           *got = malloc((size_t)b->n_tokens * V * sizeof *got);
-    int longest = 0;
-    for (int s = 0; s < b->n_seqs; s++)
-        if (b->offsets[s + 1] - b->offsets[s] > longest)
-            longest = b->offsets[s + 1] - b->offsets[s];
+    tg_decoder_caps caps = {.slots = b->n_seqs,
+                            .len = longest_text(b->offsets, b->n_seqs),
+                            .src = b->n_src ? longest_text(b->src_offsets, b->n_seqs) : 0};
     tg_decoder *d = NULL;
-    CHECK_OK(tg_decoder_create(&d, m, (tg_decoder_caps){.slots = b->n_seqs, .len = longest}, &err));
+    CHECK_OK(tg_decoder_create(&d, m, caps, &err));
     if (d) {
         for (int32_t row = 0; row < b->n_tokens;
              row++) /* rows inside a prompt have no logits of their own */
@@ -210,7 +233,7 @@ static void check_decoder(tg_model *m, tg_pass *pass, const struct golden *g) {
 static void check_case(const char *backend, const char *name, double forward_tol, double grad_tol) {
     char folder[500];
     snprintf(folder, sizeof folder, "%s", tg_test_path(name));
-    struct golden g;
+    struct golden g = {0};
     if (!open_golden(&g, folder)) return;
     g.forward_tol = forward_tol;
     g.grad_tol = grad_tol;
@@ -222,9 +245,11 @@ static void check_case(const char *backend, const char *name, double forward_tol
     if (m) {
         tg_pass_caps caps = {.tokens = g.batch.n_tokens + 3,
                              .seqs = g.batch.n_seqs + 2,
-                             .actions = g.batch.n_actions + 1};
+                             .actions = g.batch.n_actions + 1,
+                             .src = g.batch.n_src ? g.batch.n_src + 2 : 0};
         CHECK_OK(tg_pass_create(&pass, m, caps, true, &err));
         check_forward(pass, &g, m->arch.vocab_size);
+        check_states(pass, &g, m->arch.width);
         check_backward(m, pass, &g);
         tg_pass_destroy(&pass);
         CHECK_OK(tg_pass_create(&pass, m, caps, false, &err));

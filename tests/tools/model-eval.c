@@ -4,6 +4,7 @@
  * act_token (I64, see pass.h) and dlogp, dentropy, dvalue (F32). OUT becomes a safetensors file with
  *   logits (tokens, V)   decoded (tokens, V): the same by a decoder, token by token
  *   logp, entropy, value (actions)
+ *   states (source tokens, C): the encoder's, of a seq2seq model, whose batch also has src_tokens and src_offsets
  *   grad.<name>          of the mean of -logp
  *   mixed.<name>         of sum(dlogp logp + dentropy entropy + dvalue value)
  * --save writes the model as a folder again. */
@@ -73,6 +74,14 @@ static tg_status add_grads(struct result *r, tg_model *m, const char *prefix, tg
     return st;
 }
 
+static tg_status add_states(struct result *r, tg_pass *p, int n, int width, tg_error *err) {
+    int32_t *rows = malloc((size_t)n * sizeof *rows);
+    for (int i = 0; i < n; i++) rows[i] = i;
+    tg_status st = tg_pass_source_states(p, rows, n, add(r, "states", n, width), err);
+    free(rows);
+    return st;
+}
+
 static tg_status run_pass(struct result *r, tg_model *m, const tg_batch *b, const float *const w[3],
                           tg_error *err) {
     int N = b->n_tokens, A = b->n_actions;
@@ -84,9 +93,11 @@ static tg_status run_pass(struct result *r, tg_model *m, const tg_batch *b, cons
     for (int i = 0; i < N; i++) rows[i] = i;
     tg_pass *p = NULL;
     tg_status st = tg_pass_create(
-        &p, m, (tg_pass_caps){.tokens = N, .seqs = b->n_seqs, .actions = A}, true, err);
+        &p, m, (tg_pass_caps){.tokens = N, .seqs = b->n_seqs, .actions = A, .src = b->n_src}, true,
+        err);
     if (st == TG_OK) st = tg_pass_forward(p, b, out, err);
     if (st == TG_OK) st = tg_pass_logits(p, rows, N, logits, err);
+    if (st == TG_OK && b->n_src) st = add_states(r, p, b->n_src, m->arch.width, err);
     if (st == TG_OK) st = tg_pass_backward(p, mean, NULL, NULL, err);
     if (st == TG_OK) st = add_grads(r, m, "grad", err);
     if (st == TG_OK) st = tg_pass_backward(p, w[0], w[1], w[2], err);
@@ -101,7 +112,7 @@ static tg_status run_pass(struct result *r, tg_model *m, const tg_batch *b, cons
 static tg_status run_decoder(struct result *r, tg_model *m, const tg_batch *b, tg_error *err) {
     size_t V = (size_t)m->arch.vocab_size;
     float *decoded = add(r, "decoded", b->n_tokens, (int)V);
-    int longest = 0, S = b->n_seqs;
+    int longest = 0, source = 0, S = b->n_seqs;
     int32_t *slots = malloc((size_t)S * sizeof *slots),
             *tokens = malloc((size_t)S * sizeof *tokens);
     int32_t *ones = malloc(((size_t)S + 1) * sizeof *ones);
@@ -110,8 +121,15 @@ static tg_status run_decoder(struct result *r, tg_model *m, const tg_batch *b, t
     for (int s = 0; s < S; s++)
         if (b->offsets[s + 1] - b->offsets[s] > longest)
             longest = b->offsets[s + 1] - b->offsets[s];
+    for (int s = 0; s < S && b->n_src; s++)
+        if (b->src_offsets[s + 1] - b->src_offsets[s] > source)
+            source = b->src_offsets[s + 1] - b->src_offsets[s];
+    for (int s = 0; s < S; s++) slots[s] = s;
     tg_decoder *d = NULL;
-    tg_status st = tg_decoder_create(&d, m, (tg_decoder_caps){.slots = S, .len = longest}, err);
+    tg_status st =
+        tg_decoder_create(&d, m, (tg_decoder_caps){.slots = S, .len = longest, .src = source}, err);
+    if (st == TG_OK && source)
+        st = tg_decoder_encode(d, slots, b->src_tokens, b->src_offsets, S, err);
     for (int at = 0; at < longest && st == TG_OK; at++) {
         int n = 0;
         for (int s = 0; s < S; s++) {
@@ -186,11 +204,13 @@ int main(int argc, char **argv) {
     tg_error err;
     tg_status st = tg_safetensors_open(&in, o.batch, &err);
     if (st == TG_OK) {
-        int n[4];
-        static const char *const names[] = {"tokens", "offsets", "act_row", "act_token"};
-        int32_t *x[4];
+        int n[6] = {0};
+        static const char *const names[] = {"tokens",    "offsets",    "act_row",
+                                            "act_token", "src_tokens", "src_offsets"};
+        int32_t *x[6] = {0};
         bool ok = true;
-        for (int k = 0; k < 4; k++) ok = (x[k] = ints(&in, names[k], &n[k])) && ok;
+        int lists = tg_safetensors_find(&in, "src_tokens") ? 6 : 4;
+        for (int k = 0; k < lists; k++) ok = (x[k] = ints(&in, names[k], &n[k])) && ok;
         if (!ok || n[1] < 2 || n[2] != n[3]) return 65;
         const float *w[] = {weights(&in, "dlogp", n[2]), weights(&in, "dentropy", n[2]),
                             weights(&in, "dvalue", n[2])};
@@ -201,7 +221,10 @@ int main(int argc, char **argv) {
                       .tokens = x[0],
                       .offsets = x[1],
                       .act_row = x[2],
-                      .act_token = x[3]};
+                      .act_token = x[3],
+                      .n_src = n[4],
+                      .src_tokens = x[4],
+                      .src_offsets = x[5]};
         st = evaluate(&o, &b, w, &err);
     }
     if (st != TG_OK) fprintf(stderr, "model-eval: %s\n", err.msg);

@@ -1,4 +1,4 @@
-/* Every decoder family against transformers: the recorded models of tests/oracle/gen_families.py, on every backend of this build; what is
+/* Every decoder and encoder-decoder family against transformers: the recorded models of tests/oracle/gen_families.py and gen_seq2seq.py, on every backend of this build; what is
  * saved again, and settings that are refused. */
 #include "tests/support/model_golden.h"
 
@@ -57,8 +57,42 @@ TEST(gemma2_as_in_transformers) {
     tg_golden_check("golden/families/gemma2", 2e-5, 1e-3);
 }
 
-static const char *const names[] = {"gpt_neo", "gptj",  "gpt_neox", "opt",   "bloom", "llama",
-                                    "mistral", "qwen2", "qwen3",    "gemma", "gemma2"};
+TEST(t5_as_in_transformers) {
+    tg_golden_check("golden/families/t5", 2e-5, 1e-3);
+}
+
+TEST(mt5_as_in_transformers) {
+    tg_golden_check("golden/families/mt5", 2e-5, 1e-3);
+}
+
+TEST(bart_as_in_transformers) {
+    tg_golden_check("golden/families/bart", 2e-5, 1e-3);
+}
+
+TEST(mbart_as_in_transformers) {
+    tg_golden_check("golden/families/mbart", 2e-5, 1e-3);
+}
+
+TEST(marian_as_in_transformers) {
+    tg_golden_check("golden/families/marian", 2e-5, 1e-3);
+}
+
+TEST(pegasus_as_in_transformers) {
+    tg_golden_check("golden/families/pegasus", 2e-5, 1e-3);
+}
+
+TEST(blenderbot_as_in_transformers) {
+    tg_golden_check("golden/families/blenderbot", 2e-5, 1e-3);
+}
+
+TEST(blenderbot_small_as_in_transformers) {
+    tg_golden_check("golden/families/blenderbot-small", 2e-5, 1e-3);
+}
+
+static const char *const names[] = {
+    "gpt_neo", "gptj",       "gpt_neox",        "opt", "bloom", "llama", "mistral", "qwen2",
+    "qwen3",   "gemma",      "gemma2",          "t5",  "mt5",   "bart",  "mbart",   "marian",
+    "pegasus", "blenderbot", "blenderbot-small"};
 enum { N_NAMES = sizeof names / sizeof *names };
 
 static const char *golden(const char *family) {

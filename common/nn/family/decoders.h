@@ -48,6 +48,10 @@ tg_status tg_keys_read(const tg_key *keys, tg_arch *arch, const tg_config_json *
 /* Keys that the object lacks, and `architectures` and `model_type`. False: out of memory. */
 bool tg_keys_write(const tg_key *keys, const tg_arch *arch, json_t *object, const char *class_name);
 
+/* Activation functions by Hugging Face's names; false: there is none of that name. */
+bool tg_act_find(const char *name, tg_act *out);
+const char *tg_act_name(tg_act act);
+
 /* n_kv_heads, head_dim and mlp_width where config.json left them to be derived; TG_DATA when they do not fit. */
 tg_status tg_decoder_sizes(tg_arch *arch, const tg_config_json *config, int mlp_factor,
                            tg_error *err) TG_MUST_CHECK;

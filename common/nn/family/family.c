@@ -19,6 +19,14 @@ static const tg_family *const families[] = {&tg_family_gpt2,
                                             &tg_family_qwen3,
                                             &tg_family_gemma,
                                             &tg_family_gemma2,
+                                            &tg_family_t5,
+                                            &tg_family_mt5,
+                                            &tg_family_bart,
+                                            &tg_family_mbart,
+                                            &tg_family_marian,
+                                            &tg_family_pegasus,
+                                            &tg_family_blenderbot,
+                                            &tg_family_blenderbot_small,
                                             NULL};
 
 const tg_family *const *tg_family_list(void) {
@@ -63,6 +71,12 @@ bool tg_family_is_head(const tg_family *f, const char *name) {
     return f->head_alias && !strcmp(f->head_alias, name);
 }
 
+bool tg_family_is_embed_alias(const tg_family *f, const char *name) {
+    for (size_t i = 0; f->embed_aliases && f->embed_aliases[i]; i++)
+        if (!strcmp(f->embed_aliases[i], name)) return true;
+    return false;
+}
+
 int tg_family_match(const tg_family *f, const tg_arch *arch, const tg_params *params,
                     const char *name) {
     int hit = index_of(params, name);
@@ -70,6 +84,10 @@ int tg_family_match(const tg_family *f, const tg_arch *arch, const tg_params *pa
     if (tg_family_is_head(f, name)) {
         tg_param_role role = arch->tied_head ? TG_ROLE_TOKEN_EMBED : TG_ROLE_HEAD_W;
         return (int)(tg_params_role(params, role, -1) - params->list);
+    }
+    if (tg_family_is_embed_alias(f, name)) {
+        if (arch->split_embed) return TG_MATCH_IGNORED; /* both stacks have their own */
+        return (int)(tg_params_role(params, TG_ROLE_TOKEN_EMBED, -1) - params->list);
     }
     const char *bare = tg_str_starts(name, f->prefix) ? name + strlen(f->prefix) : name;
     for (size_t i = 0; f->ignored[i]; i++)

@@ -31,7 +31,9 @@ typedef struct tg_family_tensor {
     tg_init init;
     tg_dim dims[4];
     size_t when;    /* offset of a bool in tg_arch: the row is there only if it is set; 0: always */
+    size_t unless;  /* the same, only if it is not set */
     tg_stack stack; /* whose sizes and number of layers count */
+    bool fixed;     /* never trained */
 } tg_family_tensor;
 
 /* TG_ROW(name, role, init, dims...); TG_ROW_IF(bool of tg_arch, ...). */
@@ -53,6 +55,16 @@ typedef struct tg_family_tensor {
         .name = (name_), .role = (role_), .init = (init_), .dims = {__VA_ARGS__},                  \
         .when = offsetof(tg_arch, field_), .stack = stack_                                         \
     }
+#define TG_ROW_IN_UNLESS(stack_, field_, name_, role_, init_, ...)                                 \
+    {                                                                                              \
+        .name = (name_), .role = (role_), .init = (init_), .dims = {__VA_ARGS__},                  \
+        .unless = offsetof(tg_arch, field_), .stack = stack_                                       \
+    }
+#define TG_ROW_FIXED(stack_, name_, role_, init_, ...)                                             \
+    {                                                                                              \
+        .name = (name_), .role = (role_), .init = (init_), .dims = {__VA_ARGS__}, .stack = stack_, \
+        .fixed = true                                                                              \
+    }
 
 typedef struct tg_family {
     const char *name; /* model_type */
@@ -62,6 +74,10 @@ typedef struct tg_family {
     const char *const *
         ignored; /* names (without prefix, %d any layer) of buffers in old files; NULL-terminated */
     const char *head_alias; /* another name of the output matrix in files; NULL: none */
+    const char *const
+        *embed_aliases; /* further names of the token embeddings, NULL-terminated; NULL: none */
+    bool
+        head_by_file; /* whether the head is tied is what the files say: they have none, or the same matrix */
     tg_status (*read)(tg_arch *arch, const tg_config_json *config, tg_error *err);
     /* Sets the family's keys in the object; keys of other meaning are left as they are. False: out
      * of memory. */
@@ -74,8 +90,9 @@ const tg_family *tg_family_find(const char *name); /* NULL: none */
 /* TG_UNSUPPORTED naming the families there are. */
 tg_status tg_family_unknown(const char *name, tg_error *err);
 
-/* Whether the family calls its output matrix so. */
+/* Whether the family calls its output matrix so, or with a copy of the token embeddings. */
 bool tg_family_is_head(const tg_family *f, const char *name);
+bool tg_family_is_embed_alias(const tg_family *f, const char *name);
 /* What a name found in a weight file stands for. */
 enum { TG_MATCH_UNKNOWN = -1, TG_MATCH_IGNORED = -2 };
 /* Index into params, or one of the above. With a tied head, the output matrix is the token embedding.
@@ -85,6 +102,8 @@ int tg_family_match(const tg_family *f, const tg_arch *arch, const tg_params *pa
 
 extern const tg_family tg_family_gpt2, tg_family_gpt_neo, tg_family_gptj, tg_family_gpt_neox,
     tg_family_opt, tg_family_bloom, tg_family_llama, tg_family_mistral, tg_family_qwen2,
-    tg_family_qwen3, tg_family_gemma, tg_family_gemma2;
+    tg_family_qwen3, tg_family_gemma, tg_family_gemma2, tg_family_t5, tg_family_mt5, tg_family_bart,
+    tg_family_mbart, tg_family_marian, tg_family_pegasus, tg_family_blenderbot,
+    tg_family_blenderbot_small;
 
 #endif

@@ -26,21 +26,26 @@ static void *field(tg_arch *a, const tg_key *k) {
     return (char *)a + k->field;
 }
 
-static const char *act_name(tg_act act) {
+const char *tg_act_name(tg_act act) {
     for (size_t i = 0; i < TG_COUNT_OF(acts); i++)
         if (acts[i].act == act) return acts[i].name;
     TG_UNREACHABLE();
 }
 
-static tg_status read_act(const tg_key *k, tg_arch *a, const tg_config_json *c, tg_error *err) {
-    const char *name;
-    tg_status st = tg_config_json_str(c, k->key, act_name((tg_act)k->def), &name, err);
-    if (st != TG_OK) return st;
+bool tg_act_find(const char *name, tg_act *out) {
     for (size_t i = 0; i < TG_COUNT_OF(acts); i++)
         if (!strcmp(acts[i].name, name)) {
-            a->act = acts[i].act;
-            return TG_OK;
+            *out = acts[i].act;
+            return true;
         }
+    return false;
+}
+
+static tg_status read_act(const tg_key *k, tg_arch *a, const tg_config_json *c, tg_error *err) {
+    const char *name;
+    tg_status st = tg_config_json_str(c, k->key, tg_act_name((tg_act)k->def), &name, err);
+    if (st != TG_OK) return st;
+    if (tg_act_find(name, &a->act)) return TG_OK;
     return tg_fail(err, TG_UNSUPPORTED,
                    "%s: %s: \"%.40s\" is not built into this version (there are: gelu, gelu_new, "
                    "gelu_pytorch_tanh, relu, silu, quick_gelu)",
@@ -101,7 +106,7 @@ static json_t *value_of(const tg_key *k, const tg_arch *a) {
     case TG_KEY_BOOL: return json_boolean(*(const bool *)at);
     case TG_KEY_TOKEN:
         return *(const int32_t *)at < 0 ? json_null() : json_integer(*(const int32_t *)at);
-    case TG_KEY_ACT: return json_string(act_name(a->act));
+    case TG_KEY_ACT: return json_string(tg_act_name(a->act));
     case TG_KEY_ONLY: return json_boolean(k->def != 0);
     case TG_KEY_END: break;
     }
