@@ -19,22 +19,6 @@ void tg_bpe_destroy(tg_text_model *m) {
     tg_free(b);
 }
 
-static tg_status read_vocab(tg_bpe *b, const json_t *vocab, const char *where, tg_error *err) {
-    if (!json_is_object(vocab))
-        return tg_fail(err, TG_DATA, "%s: expected an object of token to id", where);
-    const char *token;
-    json_t *id;
-    json_object_foreach((json_t *)vocab, token, id) {
-        if (!json_is_integer(id))
-            return tg_fail(err, TG_DATA, "%s: the id of token '%.40s' is not an integer", where,
-                           token);
-        tg_status st =
-            tg_vocab_add(&b->base.vocab, token, strlen(token), json_integer_value(id), err);
-        if (st != TG_OK) return st;
-    }
-    return tg_vocab_index(&b->base.vocab, err);
-}
-
 /* Room for n merges, at most half full. */
 static tg_status reserve_merges(tg_bpe *b, size_t n, tg_error *err) {
     size_t slots = 16;
@@ -231,7 +215,8 @@ tg_status tg_bpe_read(tg_text_model **out, const json_t *part, bool byte_level, 
         st = tg_part_bool(part, "model", "ignore_merges", false, &b->ignore_merges, err);
     if (st == TG_OK) st = tg_part_bool(part, "model", "fuse_unk", false, &b->fuse_unk, err);
     if (st == TG_OK) st = tg_part_str(part, "model", "unk_token", &unk, err);
-    if (st == TG_OK) st = read_vocab(b, json_object_get(part, "vocab"), "model.vocab", err);
+    if (st == TG_OK)
+        st = tg_vocab_read(&b->base.vocab, json_object_get(part, "vocab"), "model.vocab", err);
     if (st == TG_OK) st = set_unk(b, unk, err);
     if (st == TG_OK) st = read_merges(b, json_object_get(part, "merges"), err);
     return finish(b, st, out, err);
@@ -246,7 +231,7 @@ tg_status tg_bpe_open(tg_text_model **out, const char *vocab_path, const char *m
     json_t *vocab = NULL;
     tg_buf merges = {0};
     st = tg_part_load(vocab_path, false, &vocab, err);
-    if (st == TG_OK) st = read_vocab(b, vocab, vocab_path, err);
+    if (st == TG_OK) st = tg_vocab_read(&b->base.vocab, vocab, vocab_path, err);
     if (st == TG_OK) st = tg_file_read(merges_path, (size_t)1 << 30, &merges, err);
     if (st == TG_OK)
         st = read_merge_lines(b, merges.data ? merges.data : "", merges.len, merges_path, err);

@@ -166,6 +166,38 @@ static tg_status cut_punctuation(run *r, size_t level, tg_view v) {
     return st == TG_OK ? flush(r, level, v, &p) : st;
 }
 
+/* Where the script changes. What goes with any script joins what stands before it; at the start of a text it is lost, as
+ * in Hugging Face. */
+static tg_status cut_scripts(run *r, size_t level, tg_view v) {
+    size_t start = 0;
+    unsigned last = 0; /* 0: none yet */
+    for (size_t pos = 0; pos < v.len;) {
+        unsigned n, script = tg_unicode_script(tg_utf8_at(v.s + pos, &n));
+        if (script && script != last) {
+            tg_status st = last ? cut(r, level + 1, tg_view_slice(v, start, pos)) : TG_OK;
+            if (st != TG_OK) return st;
+            start = pos, last = script;
+        }
+        pos += n;
+    }
+    return last ? cut(r, level + 1, tg_view_slice(v, start, v.len)) : TG_OK;
+}
+
+static tg_status cut_fixed(run *r, size_t level, tg_view v) {
+    tg_status st = TG_OK;
+    for (size_t pos = 0; pos < v.len && st == TG_OK;) {
+        size_t end = pos;
+        for (size_t i = 0; i < r->pretok->part[level].length && end < v.len; i++) {
+            unsigned n;
+            tg_utf8_at(v.s + end, &n);
+            end += n;
+        }
+        st = cut(r, level + 1, tg_view_slice(v, pos, end));
+        pos = end;
+    }
+    return st;
+}
+
 static bool starts_with(tg_view v, const char *mark, size_t len) {
     return v.len >= len && !memcmp(v.s, mark, len);
 }
@@ -216,6 +248,8 @@ static tg_status cut(run *r, size_t level, tg_view v) {
     case TG_PRETOK_WHITESPACE_SPLIT: return cut_spaces(r, level, v);
     case TG_PRETOK_PUNCTUATION: return cut_punctuation(r, level, v);
     case TG_PRETOK_METASPACE: return cut_metaspace(r, level, v);
+    case TG_PRETOK_SCRIPTS: return cut_scripts(r, level, v);
+    case TG_PRETOK_FIXED_LENGTH: return cut_fixed(r, level, v);
     default: return cut_split(r, level, v);
     }
 }

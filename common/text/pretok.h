@@ -1,8 +1,8 @@
 /* The pre-tokenizer: cuts text into the pieces that the model sees.
  *
  * Built: ByteLevel (it must come last), Split by a regular expression or plain text with every
- * behaviour, Digits, BertPreTokenizer, Whitespace, WhitespaceSplit, Punctuation, Metaspace and
- * Sequence of these. Others are refused by name. */
+ * behaviour, CharDelimiterSplit, Digits, BertPreTokenizer, Whitespace, WhitespaceSplit, Punctuation, Metaspace,
+ * UnicodeScripts, FixedLength and Sequence of these. Others are refused by name. */
 #ifndef TG_TEXT_PRETOK_H
 #define TG_TEXT_PRETOK_H
 
@@ -16,6 +16,8 @@ typedef enum tg_pretok_kind {
     TG_PRETOK_WHITESPACE_SPLIT,
     TG_PRETOK_PUNCTUATION,
     TG_PRETOK_METASPACE,
+    TG_PRETOK_SCRIPTS,
+    TG_PRETOK_FIXED_LENGTH,
     TG_PRETOK_BYTE_LEVEL
 } tg_pretok_kind;
 
@@ -37,6 +39,7 @@ typedef struct tg_pretok_part {
     bool prefix_first;            /* Metaspace: only at the start of the text */
     bool split;                   /* Metaspace */
     char mark[5];                 /* Metaspace: what stands for a space, in UTF-8 */
+    size_t length;                /* FixedLength: characters of a piece */
 } tg_pretok_part;
 
 enum { TG_PRETOK_MAX = 16 };

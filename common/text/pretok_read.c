@@ -121,6 +121,29 @@ static tg_status read_punctuation(tg_pretok_part *p, const json_t *part, const c
     return read_behavior(p, part, where, err);
 }
 
+static tg_status read_delimiter(tg_pretok_part *p, const json_t *part, const char *where,
+                                tg_error *err) {
+    const char *text = NULL;
+    p->kind = TG_PRETOK_SPLIT;
+    p->behavior = TG_SPLIT_REMOVED;
+    tg_status st = tg_part_check(part, where, "type delimiter", err);
+    if (st == TG_OK) st = tg_part_str(part, where, "delimiter", &text, err);
+    if (st == TG_OK && (!text || tg_utf8_count(text, strlen(text)) != 1))
+        st = tg_fail(err, TG_DATA, "%s.delimiter: expected one character", where);
+    return st == TG_OK ? tg_regex_create(&p->regex, text, true, where, err) : st;
+}
+
+static tg_status read_fixed(tg_pretok_part *p, const json_t *part, const char *where,
+                            tg_error *err) {
+    p->kind = TG_PRETOK_FIXED_LENGTH;
+    tg_status st = tg_part_check(part, where, "type length", err);
+    const json_t *length = json_object_get(part, "length");
+    if (st == TG_OK && length && (!json_is_integer(length) || json_integer_value(length) < 1))
+        st = tg_fail(err, TG_DATA, "%s.length: expected a count of at least 1", where);
+    p->length = length ? (size_t)json_integer_value(length) : 5;
+    return st;
+}
+
 /* BertPreTokenizer is WhitespaceSplit, then Punctuation with every match alone. */
 static tg_status read_bert(tg_pretok *p, const json_t *part, const char *where, tg_error *err) {
     if (p->n + 1 > TG_PRETOK_MAX)
@@ -153,6 +176,12 @@ static tg_status read_part(tg_pretok *p, const json_t *part, const char *where, 
     if (!strcmp(type, "Punctuation")) return read_punctuation(next, part, where, err);
     if (!strcmp(type, "Metaspace")) return read_metaspace(p, next, part, where, err);
     if (!strcmp(type, "BertPreTokenizer")) return read_bert(p, part, where, err);
+    if (!strcmp(type, "CharDelimiterSplit")) return read_delimiter(next, part, where, err);
+    if (!strcmp(type, "FixedLength")) return read_fixed(next, part, where, err);
+    if (!strcmp(type, "UnicodeScripts")) {
+        next->kind = TG_PRETOK_SCRIPTS;
+        return tg_part_check(part, where, "type", err);
+    }
     bool split = !strcmp(type, "WhitespaceSplit");
     if (split || !strcmp(type, "Whitespace")) {
         next->kind = split ? TG_PRETOK_WHITESPACE_SPLIT : TG_PRETOK_WHITESPACE;
@@ -160,8 +189,8 @@ static tg_status read_part(tg_pretok *p, const json_t *part, const char *where, 
     }
     return tg_fail(err, TG_UNSUPPORTED,
                    "%s: type \"%.40s\" is not built into this version (ByteLevel, Split, Digits, "
-                   "BertPreTokenizer, Whitespace, WhitespaceSplit, Punctuation, Metaspace and "
-                   "Sequence are)",
+                   "BertPreTokenizer, Whitespace, WhitespaceSplit, Punctuation, Metaspace, "
+                   "CharDelimiterSplit, UnicodeScripts, FixedLength and Sequence are)",
                    where, type);
 }
 

@@ -1,9 +1,8 @@
 /* Regular expressions of tokenizer.json files (Oniguruma's syntax, Unicode 16 classes) run by PCRE2
  * with its JIT.
  *
- * The pattern is translated: \s, \p{L} and \p{N} get the classes of unicode.h, so that matches do
- * not depend on the Unicode version of the installed PCRE2. What the two engines read differently
- * is refused by name. */
+ * The pattern is translated (regex_translate.h): classes get the code points of Unicode 16, so that matches do not
+ * depend on the Unicode version of the installed PCRE2. What is not built is refused by name. */
 #ifndef TG_TEXT_REGEX_H
 #define TG_TEXT_REGEX_H
 

@@ -71,8 +71,12 @@ static void clean_token(tg_buf *out, size_t start) {
         replace(out, start, rules[i][0], rules[i][1]);
 }
 
+/* Where a token stands in its text. */
+typedef enum place { FIRST, INSIDE, LAST } place;
+
 /* A token's text, from start of b to its end, through one step. */
-static void apply(const tg_decoder_step *step, bool first, tg_buf *b, size_t start) {
+static void apply(const tg_decoder_step *step, place at, tg_buf *b, size_t start) {
+    bool first = at == FIRST;
     size_t n = step->from ? strlen(step->from) : 0;
     switch (step->kind) {
     case TG_DECODER_BYTE_LEVEL: {
@@ -101,6 +105,7 @@ static void apply(const tg_decoder_step *step, bool first, tg_buf *b, size_t sta
     case TG_DECODER_METASPACE:
         replace(b, start, step->from, first && !step->option ? "" : " ");
         return;
+    case TG_DECODER_BPE: replace(b, start, step->from, at == LAST ? "" : " "); return;
     case TG_DECODER_REPLACE: replace(b, start, step->from, step->to); return;
     case TG_DECODER_STRIP: strip(b, start, step); return;
     default: return;
@@ -120,7 +125,7 @@ static int16_t byte_of(const char *s, size_t len) {
     return (int16_t)value;
 }
 
-static tg_status build_table(tg_text_decoder *d, struct tg_decoder_table *table, bool first,
+static tg_status build_table(tg_text_decoder *d, struct tg_decoder_table *table, place at,
                              const char *(*text)(const void *arg, int32_t id), const void *arg,
                              tg_error *err) {
     table->offsets = tg_alloc_array((size_t)d->n_tokens + 1, sizeof *table->offsets);
@@ -131,11 +136,11 @@ static tg_status build_table(tg_text_decoder *d, struct tg_decoder_table *table,
         table->offsets[id] = (uint32_t)start;
         const char *token = text(arg, id);
         if (!token) continue;
-        if (d->spaces && !first) tg_buf_putc(b, ' ');
+        if (d->spaces && at != FIRST) tg_buf_putc(b, ' ');
         tg_buf_puts(b, token);
-        for (size_t i = 0; i < d->fused && !b->failed; i++) apply(&d->step[i], first, b, start);
+        for (size_t i = 0; i < d->fused && !b->failed; i++) apply(&d->step[i], at, b, start);
         if (b->failed || b->len > UINT32_MAX) return tg_fail_nomem(err, b->len);
-        if (d->byte && !first && b->len > start)
+        if (d->byte && at == INSIDE && b->len > start)
             d->byte[id] = byte_of(b->data + start, b->len - start);
     }
     table->offsets[d->n_tokens] = (uint32_t)b->len;
@@ -151,8 +156,9 @@ tg_status tg_text_decoder_build(tg_text_decoder *d, int32_t n,
         if (!d->byte) return tg_fail_nomem(err, (size_t)n * sizeof *d->byte);
         for (int32_t id = 0; id < n; id++) d->byte[id] = -1;
     }
-    tg_status st = build_table(d, &d->first, true, text, arg, err);
-    return st == TG_OK ? build_table(d, &d->rest, false, text, arg, err) : st;
+    tg_status st = build_table(d, &d->first, FIRST, text, arg, err);
+    if (st == TG_OK) st = build_table(d, &d->rest, INSIDE, text, arg, err);
+    return st == TG_OK && d->last_differs ? build_table(d, &d->last, LAST, text, arg, err) : st;
 }
 
 /* Bytes that are no UTF-8 together become one U+FFFD each. */
@@ -175,11 +181,21 @@ void tg_text_decoder_put(const tg_text_decoder *d, tg_decoding *t, int32_t id) {
     }
     if (t->run) end_run(t);
     uint32_t start = table->offsets[id];
+    t->last = t->out->len, t->last_id = id;
     tg_buf_append(t->out, table->bytes.data + start, table->offsets[id + 1] - start);
+}
+
+/* The spaces that suffixes of the last token became go. */
+static void end_word(const tg_text_decoder *d, tg_decoding *t) {
+    uint32_t start = d->last.offsets[t->last_id];
+    if (t->out->failed) return;
+    t->out->len = t->last;
+    tg_buf_append(t->out, d->last.bytes.data + start, d->last.offsets[t->last_id + 1] - start);
 }
 
 void tg_text_decoder_end(const tg_text_decoder *d, tg_decoding *t) {
     end_run(t);
+    if (d->last_differs && t->any) end_word(d, t);
     for (size_t i = d->fused; i < d->n && !t->out->failed && t->out->len > t->start; i++)
-        apply(&d->step[i], false, t->out, t->start);
+        apply(&d->step[i], INSIDE, t->out, t->start);
 }

@@ -1,6 +1,6 @@
 /* The decoder: tokens back to text.
  *
- * Built: ByteLevel, WordPiece, Metaspace, none (tokens joined by spaces), and a Sequence of Replace
+ * Built: ByteLevel, WordPiece, BPEDecoder, Metaspace, none (tokens joined by spaces), and a Sequence of Replace
  * and Metaspace steps on single tokens, then ByteFallback, then Fuse, then Replace and Strip on the
  * whole text. Others are refused by name. */
 #ifndef TG_TEXT_TEXT_DECODER_H
@@ -14,6 +14,7 @@ typedef enum tg_decoder_kind {
     TG_DECODER_BYTE_LEVEL,
     TG_DECODER_WORDPIECE,
     TG_DECODER_METASPACE,
+    TG_DECODER_BPE,
     TG_DECODER_REPLACE,
     TG_DECODER_STRIP,
     TG_DECODER_BYTE_FALLBACK,
@@ -22,8 +23,9 @@ typedef enum tg_decoder_kind {
 
 typedef struct tg_decoder_step {
     tg_decoder_kind kind;
-    char *from, *to;      /* Replace; WordPiece: from is the prefix; Metaspace: the mark; Strip: the
-                        character */
+    char *from,
+        *to; /* Replace; WordPiece: from is the prefix; BPEDecoder: the suffix; Metaspace: the mark;
+                        Strip: the character */
     bool option;          /* WordPiece: cleanup; Metaspace: keeps marks of the first token */
     uint32_t start, stop; /* Strip */
 } tg_decoder_step;
@@ -36,12 +38,13 @@ typedef struct tg_text_decoder {
     size_t fused;               /* steps from here on see the whole text */
     bool byte_fallback, spaces; /* spaces: there is no decoder, tokens are joined by spaces */
     char *json;                 /* as it was read; "null" when there is none */
-    /* What every token decodes to, at the start of a text (first) and inside. */
+    /* What every token decodes to: at the start of a text, inside, and, if last_differs, at the end. */
     struct tg_decoder_table {
         tg_buf bytes;
         uint32_t *offsets; /* id -> place in bytes; n_tokens + 1 of them */
-    } first, rest;
-    int16_t *byte; /* id -> the byte it stands for (ByteFallback), or -1 */
+    } first, rest, last;
+    bool last_differs; /* BPEDecoder: its suffix is a space, but not at the end */
+    int16_t *byte;     /* id -> the byte it stands for (ByteFallback), or -1 */
     int32_t n_tokens;
 } tg_text_decoder;
 
@@ -59,6 +62,8 @@ typedef struct tg_decoding {
     size_t start; /* where the text begins in out */
     size_t run;   /* bytes at the end of out that came from byte tokens */
     bool any;     /* a token was put */
+    size_t last;  /* where the last token begins in out */
+    int32_t last_id;
 } tg_decoding;
 void tg_text_decoder_put(const tg_text_decoder *d, tg_decoding *t, int32_t id);
 void tg_text_decoder_end(const tg_text_decoder *d, tg_decoding *t);

@@ -22,6 +22,15 @@ static tg_status read_wordpiece(tg_decoder_step *step, const json_t *part, const
     return st == TG_OK ? copy(&step->from, prefix, where, "prefix", err) : st;
 }
 
+static tg_status read_bpe(tg_text_decoder *d, tg_decoder_step *step, const json_t *part,
+                          const char *where, tg_error *err) {
+    const char *suffix = NULL;
+    tg_status st = tg_part_check(part, where, "type suffix", err);
+    if (st == TG_OK) st = tg_part_str(part, where, "suffix", &suffix, err);
+    d->last_differs = true;
+    return st == TG_OK ? copy(&step->from, suffix ? suffix : "</w>", where, "suffix", err) : st;
+}
+
 static tg_status read_metaspace(tg_decoder_step *step, const json_t *part, const char *where,
                                 tg_error *err) {
     const char *mark = NULL, *scheme = NULL;
@@ -72,19 +81,21 @@ static const struct {
     tg_decoder_kind kind;
 } kinds[] = {{"ByteLevel", TG_DECODER_BYTE_LEVEL},
              {"WordPiece", TG_DECODER_WORDPIECE},
+             {"BPEDecoder", TG_DECODER_BPE},
              {"Metaspace", TG_DECODER_METASPACE},
              {"Replace", TG_DECODER_REPLACE},
              {"Strip", TG_DECODER_STRIP},
              {"ByteFallback", TG_DECODER_BYTE_FALLBACK},
              {"Fuse", TG_DECODER_FUSE}};
 
-static tg_status read_step(tg_decoder_step *step, const json_t *part, const char *where,
-                           tg_error *err) {
+static tg_status read_step(tg_text_decoder *d, tg_decoder_step *step, const json_t *part,
+                           const char *where, tg_error *err) {
     switch (step->kind) {
     case TG_DECODER_BYTE_LEVEL:
         /* Options of the ByteLevel part in general; none of them changes decoding. */
         return tg_part_check(part, where, "type add_prefix_space trim_offsets use_regex", err);
     case TG_DECODER_WORDPIECE: return read_wordpiece(step, part, where, err);
+    case TG_DECODER_BPE: return read_bpe(d, step, part, where, err);
     case TG_DECODER_METASPACE: return read_metaspace(step, part, where, err);
     case TG_DECODER_REPLACE: return read_replace(step, part, where, err);
     case TG_DECODER_STRIP: return read_strip(step, part, where, err);
@@ -97,7 +108,8 @@ static tg_status place(tg_text_decoder *d, tg_decoder_kind kind, bool *fuse, con
                        tg_error *err) {
     bool whole = kind == TG_DECODER_REPLACE || kind == TG_DECODER_STRIP;
     bool late = (*fuse && !whole) || (!*fuse && d->byte_fallback && kind != TG_DECODER_FUSE);
-    if (late || (kind == TG_DECODER_BYTE_LEVEL && d->n))
+    bool alone = kind == TG_DECODER_BYTE_LEVEL || kind == TG_DECODER_BPE;
+    if (late || d->last_differs || (alone && d->n))
         return tg_fail(err, TG_UNSUPPORTED,
                        "%s: this order of steps is not built into this version", where);
     if (kind == TG_DECODER_BYTE_FALLBACK) d->byte_fallback = true;
@@ -120,11 +132,11 @@ static tg_status read_part(tg_text_decoder *d, const json_t *part, const char *w
         bool is_step =
             kinds[i].kind != TG_DECODER_BYTE_FALLBACK && kinds[i].kind != TG_DECODER_FUSE;
         d->n += is_step; /* counted first, so that fini frees a half-read step */
-        return read_step(step, part, where, err);
+        return read_step(d, step, part, where, err);
     }
     return tg_fail(err, TG_UNSUPPORTED,
                    "%s: type \"%.40s\" is not built into this version (ByteLevel, WordPiece, "
-                   "Metaspace, Replace, Strip, ByteFallback, Fuse and Sequence are)",
+                   "BPEDecoder, Metaspace, Replace, Strip, ByteFallback, Fuse and Sequence are)",
                    where, type);
 }
 
@@ -163,6 +175,8 @@ void tg_text_decoder_fini(tg_text_decoder *d) {
     tg_free(d->byte);
     tg_free(d->first.offsets);
     tg_free(d->rest.offsets);
+    tg_free(d->last.offsets);
+    tg_buf_fini(&d->last.bytes);
     tg_buf_fini(&d->first.bytes);
     tg_buf_fini(&d->rest.bytes);
     *d = (tg_text_decoder){0};

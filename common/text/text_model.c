@@ -3,6 +3,7 @@
 
 #include "common/text/bpe.h"
 #include "common/text/unigram.h"
+#include "common/text/wordlevel.h"
 #include "common/text/wordpiece.h"
 
 #include <string.h>
@@ -11,7 +12,8 @@
 static const char *guess(const json_t *part) {
     if (json_object_get(part, "merges")) return "BPE";
     if (json_is_array(json_object_get(part, "vocab"))) return "Unigram";
-    return json_object_get(part, "max_input_chars_per_word") ? "WordPiece" : NULL;
+    if (json_object_get(part, "max_input_chars_per_word")) return "WordPiece";
+    return json_object_get(part, "vocab") ? "WordLevel" : NULL;
 }
 
 tg_status tg_text_model_read(tg_text_model **out, const json_t *part, bool byte_level,
@@ -29,10 +31,11 @@ tg_status tg_text_model_read(tg_text_model **out, const json_t *part, bool byte_
                        type);
     if (!strcmp(type, "WordPiece")) return tg_wordpiece_read(out, part, err);
     if (!strcmp(type, "Unigram")) return tg_unigram_read(out, part, err);
+    if (!strcmp(type, "WordLevel")) return tg_wordlevel_read(out, part, err);
     if (!bpe)
         return tg_fail(err, TG_UNSUPPORTED,
-                       "model: type \"%.40s\" is not built into this version (BPE, WordPiece and "
-                       "Unigram are)",
+                       "model: type \"%.40s\" is not built into this version (BPE, WordPiece, "
+                       "Unigram and WordLevel are)",
                        type);
     return tg_bpe_read(out, part, byte_level, err);
 }

@@ -27,8 +27,8 @@ struct tg_tokenizer {
     bool truncate_left, pad_left; /* truncation_side, padding_side */
     uint8_t pad_type;             /* pad_token_type_id */
     bool clean_up;                /* clean_up_tokenization_spaces */
-    char *config_json;  /* tokenizer_config.json as it was read; NULL: there was none */
-    char *special_json; /* special_tokens_map.json */
+    char *config_json;            /* tokenizer_config.json as it was read; NULL: there was none */
+    char *special_json;           /* special_tokens_map.json */
 
     tg_scratch_pool *pool; /* changed by const calls: it has its own lock */
 };

@@ -7,6 +7,7 @@
 #define TG_TEXT_UNICODE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* The three classes that pre-tokenisers ask for are disjoint. */
@@ -21,7 +22,7 @@ tg_cp_class tg_unicode_class(uint32_t cp);
 /* Rust's char::is_numeric, which the Digits pre-tokenizer asks: \p{N} of Unicode 17. */
 bool tg_unicode_is_numeric(uint32_t cp);
 bool tg_unicode_is_word(
-    uint32_t cp); /* \w: alphabetic, marks, decimal digits, connectors, joiners */
+    uint32_t cp); /* Rust's \w: alphabetic, marks, decimal digits, connectors, joiners */
 
 /* Classes that Hugging Face's code asks of other tables (unicode_tables.c, made by asking it). */
 bool tg_unicode_is_control(uint32_t cp);     /* clean_text of BERT drops it (besides NUL, U+FFFD) */
@@ -34,8 +35,11 @@ uint32_t tg_unicode_lower(uint32_t cp);
 /* Is cp in one of n sorted, disjoint ranges, given as pairs first, last? */
 bool tg_unicode_in_ranges(const uint32_t *pairs, unsigned n, uint32_t cp);
 
-/* Code points that \p{L} (which 'L') or \p{N} ('N') has gained since Unicode 14, as pairs first,
- * last; n gets the number of pairs. */
-const uint32_t *tg_unicode_added(char which, unsigned *n);
+/* Code points that a property of a regular expression (a general category, "Han", or "word" for Oniguruma's \w) has besides those
+ * of Unicode 14, as pairs first, last. "word" besides L, M, Nd, Nl and Pc; "Han" has all of its own. False: not known. */
+bool tg_unicode_property(const char *name, size_t len, const uint32_t **pairs, unsigned *n);
+
+/* The script as the UnicodeScripts pre-tokenizer sees it: equal numbers are equal scripts, 0 goes with any. */
+unsigned tg_unicode_script(uint32_t cp);
 
 #endif

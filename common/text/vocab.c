@@ -30,6 +30,21 @@ tg_status tg_vocab_index(tg_vocab *v, tg_error *err) {
     return TG_OK;
 }
 
+tg_status tg_vocab_read(tg_vocab *v, const json_t *object, const char *where, tg_error *err) {
+    if (!json_is_object(object))
+        return tg_fail(err, TG_DATA, "%s: expected an object of token to id", where);
+    const char *token;
+    json_t *id;
+    json_object_foreach((json_t *)object, token, id) {
+        if (!json_is_integer(id))
+            return tg_fail(err, TG_DATA, "%s: the id of token '%.40s' is not an integer", where,
+                           token);
+        tg_status st = tg_vocab_add(v, token, strlen(token), json_integer_value(id), err);
+        if (st != TG_OK) return st;
+    }
+    return tg_vocab_index(v, err);
+}
+
 int32_t tg_vocab_id(const tg_vocab *v, const char *token, size_t len) {
     uint64_t id;
     return tg_map_get(&v->ids, token, len, &id) ? (int32_t)id : -1;

@@ -6,6 +6,7 @@
 #include "common/base/map.h"
 #include "common/base/status.h"
 
+#include <jansson.h>
 #include <stdint.h>
 
 #define TG_VOCAB_MAX_ID ((1 << 24) - 1)
@@ -21,6 +22,9 @@ tg_status tg_vocab_add(tg_vocab *v, const char *token, size_t len, int64_t id,
                        tg_error *err) TG_MUST_CHECK;
 /* TG_DATA when two tokens have one id. No tokens may be added after it. */
 tg_status tg_vocab_index(tg_vocab *v, tg_error *err) TG_MUST_CHECK;
+/* Adds all of {"token": id, …} and indexes them. where names the object for messages. */
+tg_status tg_vocab_read(tg_vocab *v, const json_t *object, const char *where,
+                        tg_error *err) TG_MUST_CHECK;
 int32_t tg_vocab_id(const tg_vocab *v, const char *token, size_t len); /* -1: unknown */
 const char *tg_vocab_token(const tg_vocab *v, int32_t id);             /* NULL: none */
 /* {"token":id, …} in order of id: a vocab.json. */

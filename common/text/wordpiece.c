@@ -132,9 +132,8 @@ static tg_status create(wordpiece **out, const char *unk, const char *prefix, tg
     return TG_OK;
 }
 
-/* After the vocabulary is complete. */
+/* After the vocabulary is complete and indexed. */
 static tg_status finish(wordpiece *w, tg_status st, tg_text_model **out, tg_error *err) {
-    if (st == TG_OK) st = tg_vocab_index(&w->base.vocab, err);
     const tg_vocab *v = &w->base.vocab;
     bool ok = true;
     if (st == TG_OK) {
@@ -161,29 +160,20 @@ static tg_status finish(wordpiece *w, tg_status st, tg_text_model **out, tg_erro
 }
 
 tg_status tg_wordpiece_read(tg_text_model **out, const json_t *part, tg_error *err) {
-    const char *unk, *prefix, *token;
+    const char *unk, *prefix;
     tg_status st = tg_part_check(
         part, "model", "type unk_token continuing_subword_prefix max_input_chars_per_word vocab",
         err);
     if (st == TG_OK) st = tg_part_str(part, "model", "unk_token", &unk, err);
     if (st == TG_OK) st = tg_part_str(part, "model", "continuing_subword_prefix", &prefix, err);
     const json_t *max = json_object_get(part, "max_input_chars_per_word");
-    json_t *vocab = json_object_get(part, "vocab"), *id;
     if (st == TG_OK && max && (!json_is_integer(max) || json_integer_value(max) < 0))
         st = tg_fail(err, TG_DATA, "model.max_input_chars_per_word: expected a count");
-    if (st == TG_OK && !json_is_object(vocab))
-        st = tg_fail(err, TG_DATA, "model.vocab: expected an object of token to id");
     wordpiece *w;
     if (st == TG_OK) st = create(&w, unk, prefix, err);
     if (st != TG_OK) return st;
     if (max) w->max_chars = json_integer_value(max);
-    json_object_foreach(vocab, token, id) {
-        if (st == TG_OK && !json_is_integer(id))
-            st = tg_fail(err, TG_DATA, "model.vocab: the id of token '%.40s' is not an integer",
-                         token);
-        if (st == TG_OK)
-            st = tg_vocab_add(&w->base.vocab, token, strlen(token), json_integer_value(id), err);
-    }
+    st = tg_vocab_read(&w->base.vocab, json_object_get(part, "vocab"), "model.vocab", err);
     return finish(w, st, out, err);
 }
 
@@ -204,5 +194,6 @@ tg_status tg_wordpiece_open(tg_text_model **out, const char *path, tg_error *err
             st = tg_vocab_add(&w->base.vocab, line, n, id, err);
     }
     tg_buf_fini(&text);
+    if (st == TG_OK) st = tg_vocab_index(&w->base.vocab, err);
     return w ? finish(w, st, out, err) : st;
 }

@@ -49,8 +49,21 @@ code 64 "$textgen" tokenize --tokenizer "$gpt2" --jsnol
 code 66 "$textgen" tokenize --tokenizer "$work/none"
 code 66 "$textgen" tokenize --tokenizer "$work"
 code 66 "$textgen" tokenize --tokenizer "$gpt2" no-such-file
-echo '{"version":"1.0","model":{"type":"WordLevel","vocab":{},"unk_token":"u"}}' >wordlevel.json
-code 78 "$textgen" tokenize --tokenizer wordlevel.json
+echo '{"version":"1.0","model":{"type":"CharLevel","vocab":{},"unk_token":"u"}}' >charlevel.json
+code 78 "$textgen" tokenize --tokenizer charlevel.json
+echo '{"version":"1.0","model":{"type":"WordLevel","vocab":{"a b":0,"<u>":1},"unk_token":"<u>"}}' >wordlevel.json
+is "words of a vocabulary" "0|1" "$(printf 'a b' | "$textgen" tokenize --tokenizer wordlevel.json)|$(printf 'x' | "$textgen" tokenize --tokenizer wordlevel.json)"
+is "tokens by name" "a
+Ġb" "$(printf 'a b' | tok --pieces)"
+is "tokens in colours" 2 "$(printf 'a b' | tok --colors | grep -o '48;5;' | wc -l)"
+is "a pair, cut and padded" '{"ids":[65,66],"tokens":["a","b"],"offsets":[[0,1],[0,1]],"attention_mask":[1,1],"type_ids":[0,1],"special_tokens_mask":[0,0],"overflow":[]}
+{"ids":[65,273],"tokens":["a","Ġb"],"offsets":[[0,1],[1,3]],"attention_mask":[1,1],"type_ids":[0,0],"special_tokens_mask":[0,0],"overflow":[{"ids":[281],"tokens":["Ġc"],"offsets":[[3,5]],"attention_mask":[1],"type_ids":[0],"special_tokens_mask":[0]}]}' \
+    "$(printf '["a","b"]\n"a b c"\n' | tok --jsonl --masks --max-length 2 --overflow)"
+printf '["a","b c d"]\n"a b c"\n' | tok --jsonl --max-length 2 --truncate only_second >out 2>err
+is "exit code of a text that cannot be cut" 65 $?
+is "its error stands in its place" '{"ids":[65,66]|{"error": "line 2' "$(sed -E 's/(line [0-9]).*/\1/; s/\].*/]/' out | paste -sd '|')"
+code 64 "$textgen" tokenize --tokenizer "$gpt2" --truncate all
+code 64 "$textgen" tokenize --tokenizer "$gpt2" --pad length
 echo '{"version":' >broken.json
 code 65 "$textgen" tokenize --tokenizer broken.json
 echo 65 x >words

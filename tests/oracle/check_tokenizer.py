@@ -28,7 +28,11 @@ passed = failed = 0
 
 QWEN = r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
 LLAMA3 = QWEN.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
-BLOOM = r""" ?[^(\s|[.,!?…。，、।۔،])]+"""  # brackets inside brackets: refused by name
+BLOOM = r""" ?[^(\s|[.,!?…。，、।۔،])]+"""
+TEKKEN = r"""[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
+PATTERNS = [r"\h+|\H", r"\w{2,3}+|\W", r"xa{2}?|b{,2}c|.", r"\d+|\D", r"\b\w+\b|\B.", r"[\w.-]+|[^\w\s]", r"(?m:a.b)|(?:x|yz){1,2}+|\u00e9|\v|\x41", r"[[ab][cd]e]+|\p{^L}",
+            r"\P{N}{1,4}+", r"[\S\n]{1,5}", r"^.|.$|\A\s|\s\z", r"[\p{P}\p{S}]+|\p{Han}|\p{Nd}{1,3}(?=(?:\d{3})*\b)", r"(?<=a)b|(?<!a)c|(?>d+)e*+", r"\p{M}+|\p{Lu}|\p{Ll}{2}|\p{Lo}",
+            r"{a}|[]x]|a{1,x}", r"\p{Sm}|\p{Sc}|\p{So}|\p{Pd}|\p{Zs}|\p{Cf}|\p{Nl}|\p{No}"]
 EOT = "<|endoftext|>"
 FLAGS = [AddedToken("<mask>", lstrip=True, special=True), AddedToken("<r>", rstrip=True), AddedToken("<lr>", lstrip=True, rstrip=True),
          AddedToken("word", single_word=True), AddedToken("<|a|>", special=True), AddedToken("<|a|>b"), AddedToken(" sp ", normalized=False),
@@ -78,6 +82,12 @@ def variants(corpus):
         t.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=True), processors.TemplateProcessing(
             single=f"{EOT} $A", pair=f"{EOT} $A {EOT} $B", special_tokens=[(EOT, t.token_to_id(EOT))])])
         yield name, t
+    for name, pattern in [("bloom", BLOOM), ("tekken", TEKKEN)] + [(x, x) for x in PATTERNS]:
+        t = train(corpus)
+        t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated" if name != "x" else "removed"),
+                                                   pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+        t.post_processor = processors.ByteLevel(trim_offsets=False)
+        yield f"regex {name}", t
     t = train(corpus, specials=("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
     t.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), trim_offsets=True, add_prefix_space=False)
     t.add_special_tokens([AddedToken("<mask>", lstrip=True)])
@@ -87,9 +97,7 @@ def variants(corpus):
         t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=each), pre_tokenizers.ByteLevel(add_prefix_space=each)])
         yield f"digits individual={each}", t
     for behavior in ("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"):
-        for pattern, invert in ((Regex(r"\s+"), False), (Regex(r"\p{N}|\S{2}"), True), (" ", False), (Regex(r"[^\P{L}]|[.,]+"), None)):
-            if invert is None:
-                continue  # a negated class inside brackets: refused by name
+        for pattern, invert in ((Regex(r"\s+"), False), (Regex(r"\p{N}|\S{2}"), True), (" ", False)):
             t = train(corpus)
             t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(pattern, behavior, invert=invert),
                                                        pre_tokenizers.ByteLevel(add_prefix_space=False)])

@@ -93,6 +93,21 @@ def wordpieces(corpus):
         yield f"punctuation {behavior}", wordpiece(corpus, n.NFC(), p.Sequence([p.WhitespaceSplit(), p.Punctuation(behavior)]))
 
 
+def words(corpus):
+    """Word level, and the pre-tokenizers and decoders that few tokenizers have."""
+    n, p, d = normalizers, pre_tokenizers, decoders
+    pieces = sorted({w for c in corpus for w, _ in p.BertPreTokenizer().pre_tokenize_str(c) if "\0" not in w})[::3]
+    vocab = {w: i for i, w in enumerate(["[UNK]", "[PAD]"] + pieces)}
+    for name, pre in (("word level", p.BertPreTokenizer()), ("unicode scripts", p.UnicodeScripts()), ("delimiter", p.CharDelimiterSplit("e")),
+                      ("fixed length", p.FixedLength(3)), ("scripts in order", p.Sequence([p.WhitespaceSplit(), p.UnicodeScripts(), p.FixedLength(2)]))):
+        t = Tokenizer(models.WordLevel(vocab, unk_token="[UNK]"))
+        t.pre_tokenizer = pre
+        t.decoder = d.BPEDecoder("e") if name == "delimiter" else d.WordPiece()
+        t.add_special_tokens(["[PAD]"])
+        t.post_processor = processors.BertProcessing(("[PAD]", 1), ("[PAD]", 1))
+        yield name, t
+
+
 def unigram(corpus, normalizer, pre, decoder, byte_fallback=False):
     vocab = [tuple(x) for x in trained("Unigram", corpus)["vocab"]]
     t = Tokenizer(models.Unigram(vocab + [(f"<0x{b:02X}>", 0.0) for b in range(256) if byte_fallback], 2, byte_fallback))
@@ -154,6 +169,7 @@ def llamas(corpus):
 
 def kinds(corpus, charsmap=None):
     corpus = tuple(corpus)
+    yield from words(corpus)
     yield from wordpieces(corpus)
     yield from unigrams(corpus, charsmap)
     yield from llamas(corpus)

@@ -300,8 +300,8 @@ TEST(unknown_parts_are_refused_by_name) {
         {"{\"version\":\"1.0\",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":"
          "\"AAAA\"}," BYTE_LEVEL "," TINY_BPE "}",
          "precompiled_charsmap", TG_DATA},
-        {"{\"version\":\"1.0\",\"pre_tokenizer\":{\"type\":\"UnicodeScripts\"}," TINY_BPE "}",
-         "UnicodeScripts", TG_UNSUPPORTED},
+        {"{\"version\":\"1.0\",\"pre_tokenizer\":{\"type\":\"SudachiPy\"}," TINY_BPE "}",
+         "SudachiPy", TG_UNSUPPORTED},
         {"{\"version\":\"1.0\",\"pre_tokenizer\":{\"type\":\"Metaspace\"}," TINY_BPE "}",
          "replacement", TG_DATA},
         {"{\"version\":\"1.0\",\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"new\":1}," TINY_BPE "}",
@@ -310,10 +310,11 @@ TEST(unknown_parts_are_refused_by_name) {
          "\"type\":\"ByteLevel\"},"
          "{\"type\":\"Digits\"}]}," TINY_BPE "}",
          "after ByteLevel", TG_UNSUPPORTED},
-        {"{\"version\":\"1.0\",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a[b]"
+        {"{\"version\":\"1.0\",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a[^"
+         "b]"
          "]\"},\"behavior\":"
          "\"Isolated\"}," TINY_BPE "}",
-         "brackets inside brackets", TG_UNSUPPORTED},
+         "inside brackets", TG_UNSUPPORTED},
         {"{\"version\":\"1.0\",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(\"},"
          "\"behavior\":"
          "\"Isolated\"}," TINY_BPE "}",
@@ -326,7 +327,7 @@ TEST(unknown_parts_are_refused_by_name) {
          "id 99", TG_DATA},
         {"{\"version\":\"1.0\",\"decoder\":{\"type\":\"CTC\"}," BYTE_LEVEL "," TINY_BPE "}", "CTC",
          TG_UNSUPPORTED},
-        {"{\"version\":\"1.0\",\"model\":{\"type\":\"WordLevel\"}}", "WordLevel", TG_UNSUPPORTED},
+        {"{\"version\":\"1.0\",\"model\":{\"type\":\"CharLevel\"}}", "CharLevel", TG_UNSUPPORTED},
         {"{\"version\":\"1.0\",\"model\":{\"type\":\"Unigram\",\"unk_id\":1,\"vocab\":[[\"a\",0]]}"
          "}",
          "unk_id", TG_DATA},
