@@ -54,6 +54,7 @@ static tg_status make(tg_model **out, tg_backend *be, const tg_arch *arch, unsig
     tg_model *m = tg_alloc(sizeof *m);
     if (!m) return tg_fail_nomem(err, sizeof *m);
     m->be = be;
+    m->flags = flags;
     m->arch = *arch;
     m->arch.value_head = flags & TG_MODEL_VALUE_HEAD;
     tg_status st = tg_model_params(&m->params, arch, flags, err);

@@ -21,6 +21,7 @@
 typedef struct tg_model {
     /* read-only */
     tg_backend *be;
+    unsigned flags; /* as opened */
     tg_arch arch;
     tg_params params;
     float *data; /* (params.total) on the device */

@@ -104,21 +104,28 @@ static void run_cross(tg_pass *p, const tg_trunk *t, int layer, const tg_acts *a
     tg_trunk_cross(t, layer, a, N);
 }
 
-static void run_stack(tg_pass *p, const tg_pass_stack *s) {
+void tg_pass_layer(tg_pass *p, const tg_pass_stack *s, int layer, bool to_up) {
     const tg_trunk *t = &s->trunk;
     const tg_heads at = tg_trunk_heads(&t->arch);
+    const tg_acts *a = &s->layers[layer];
     int N = s->n_tokens;
+    tg_trunk_qkv(t, layer, a, s->positions, N);
+    t->be->ops->attention_forward(t->be, a->att, a->lse, a->qkv, a->qkv + at.k, a->qkv + at.v,
+                                  at.stride, s->offsets, p->n_seqs, tg_trunk_attn(t, layer));
+    tg_trunk_mix(t, layer, a, N);
+    if (t->arch.kind == TG_KIND_SEQ2SEQ) run_cross(p, t, layer, a, N);
+    if (to_up && !t->arch.parallel && !tg_trunk_keeps_post(&t->arch))
+        tg_trunk_up(t, layer, a, N);
+    else
+        tg_trunk_mlp(t, layer, a, N);
+}
+
+static void run_stack(tg_pass *p, tg_pass_stack *s) {
+    const tg_trunk *t = &s->trunk;
     tg_trunk_bias(t);
-    tg_trunk_embed(t, s->layers[0].x, &s->embed, s->tokens, s->positions, N);
-    for (int l = 0; l < t->arch.n_layers; l++) {
-        const tg_acts *a = &s->layers[l];
-        tg_trunk_qkv(t, l, a, s->positions, N);
-        t->be->ops->attention_forward(t->be, a->att, a->lse, a->qkv, a->qkv + at.k, a->qkv + at.v,
-                                      at.stride, s->offsets, p->n_seqs, tg_trunk_attn(t, l));
-        tg_trunk_mix(t, l, a, N);
-        if (t->arch.kind == TG_KIND_SEQ2SEQ) run_cross(p, t, l, a, N);
-        tg_trunk_mlp(t, l, a, N);
-    }
+    tg_trunk_embed(t, s->layers[0].x, &s->embed, s->tokens, s->positions, s->n_tokens);
+    for (int l = 0; l < t->arch.n_layers; l++) tg_pass_layer(p, s, l, false);
+    s->held = t->arch.n_layers - 1;
 }
 
 static const float *last_rows(const tg_pass_stack *s) {

@@ -43,12 +43,20 @@ typedef struct tg_pass_out {
 
 typedef struct tg_pass tg_pass;
 
-/* train false: no activations are kept, backward is not possible. The model is borrowed. */
-tg_status tg_pass_create(tg_pass **out, tg_model *m, tg_pass_caps caps, bool train,
+/* How a pass keeps what backward needs. Layers that are frozen, with everything below them, keep nothing and are left out of backward. */
+enum {
+    TG_PASS_SCORE = 0, /* nothing is kept, backward is not possible */
+    TG_PASS_TRAIN = 1,
+    TG_PASS_RECOMPUTE =
+        3, /* only the inputs of layers are kept; backward runs every layer again: the same gradients, bit by bit */
+};
+
+/* The model is borrowed. */
+tg_status tg_pass_create(tg_pass **out, tg_model *m, tg_pass_caps caps, unsigned mode,
                          tg_error *err) TG_MUST_CHECK;
 void tg_pass_destroy(tg_pass **p);
-/* Bytes tg_pass_create would allocate: for the memory plan. */
-size_t tg_pass_bytes(const tg_arch *arch, tg_pass_caps caps, bool train);
+/* Bytes tg_pass_create would allocate for a model opened with model_flags: for the memory plan. */
+size_t tg_pass_bytes(const tg_arch *arch, unsigned model_flags, tg_pass_caps caps, unsigned mode);
 
 /* TG_DATA: more than caps, a token outside the vocabulary, a sequence longer than the positions,
  * bad offsets or rows. */

@@ -160,7 +160,8 @@ static void cross_backward(tg_pass *p, int layer) {
     ops->attention_backward(t->be, dq, dkv, dkv + GD, datt, a->catt, a->clse, a->cq, a->ckv,
                             a->ckv + GD, HD, s->offsets, p->n_seqs, tg_pass_source(p));
     weight_backward(t, q, TG_ROLE_CROSS_K_W, dkv, b->states, P, 2 * GD, C);
-    input_backward(t, q, TG_ROLE_CROSS_K_W, b->dstates, dkv, P, 2 * GD, C, true);
+    if (p->embed_trained)
+        input_backward(t, q, TG_ROLE_CROSS_K_W, b->dstates, dkv, P, 2 * GD, C, true);
     weight_backward(t, q, TG_ROLE_CROSS_Q_W, dq, branch_input(s, layer, &br, b->d1), N, HD, C);
     branch_end(p, s, layer, &br, TG_ROLE_CROSS_Q_W, dq, HD, b->d1);
 }
@@ -190,19 +191,21 @@ static void embed_backward(tg_pass *p, const tg_pass_stack *s) {
     if (pad) ops->copy(t->be, pad, b->d2, (size_t)C);
 }
 
-/* dx, of the last layer's output, becomes gradients of all that the stack has. */
-static void stack_backward(tg_pass *p, const tg_pass_stack *s) {
+/* dx, of the last layer's output, becomes gradients of all that is trained of the stack. */
+static void stack_backward(tg_pass *p, tg_pass_stack *s) {
     const tg_trunk *t = &s->trunk;
     const tg_ops *ops = t->be->ops;
     const size_t n = (size_t)s->n_tokens * (size_t)t->arch.width;
     const int distances = 2 * t->reach + 1, H = t->arch.n_heads;
     if (t->dbias) ops->fill(t->be, t->dbias, 0.0f, (size_t)distances * (size_t)H);
-    for (int l = t->arch.n_layers - 1; l >= 0; l--) {
+    for (int l = t->arch.n_layers - 1; l >= s->lowest; l--) {
+        if (p->recompute && s->held != l) tg_pass_layer(p, s, s->held = l, true);
         if (t->arch.parallel) ops->copy(t->be, p->b.dy, p->b.dx, n);
         mlp_backward(p, s, l);
         if (t->arch.kind == TG_KIND_SEQ2SEQ) cross_backward(p, l);
         attn_backward(p, s, l);
     }
+    if (!p->embed_trained) return;
     if (t->dbias)
         ops->embed_backward(t->be, t->top.g[TG_ROLE_REL_BIAS], t->dbias, t->buckets, distances, H);
     embed_backward(p, s);
@@ -276,6 +279,6 @@ tg_status tg_pass_backward(tg_pass *p, const float *dlogp, const float *dentropy
     ops->scatter_add_rows(t->be, b->dx, drows, b->act_row, A, C);
     if (p->seq2seq) ops->fill(t->be, b->dstates, 0.0f, (size_t)p->enc.n_tokens * (size_t)C);
     stack_backward(p, &p->main);
-    if (p->seq2seq) encoder_backward(p);
+    if (p->seq2seq && p->embed_trained) encoder_backward(p);
     return TG_OK;
 }

@@ -5,7 +5,7 @@
 #include "common/base/alloc.h"
 #include "common/base/check.h"
 
-/* One layer's own buffers; the scratch ones are shared. */
+/* One layer's own buffers, but for x and out; the scratch ones are shared. */
 static void carve_layer(tg_carve *c, const tg_arch *arch, size_t N, size_t P, tg_acts *a) {
     size_t C = (size_t)arch->width, H = (size_t)arch->n_heads;
     size_t HD = (size_t)tg_trunk_attn_width(arch), Q = (size_t)tg_trunk_qkv_width(arch);
@@ -41,8 +41,26 @@ static void carve_layer(tg_carve *c, const tg_arch *arch, size_t N, size_t P, tg
     a->mean2 = tg_carve_f32(c, N, 1);
     a->rstd2 = tg_carve_f32(c, N, 1);
     a->up = tg_carve_f32(c, N, (size_t)tg_trunk_up_width(arch));
-    a->out = tg_carve_f32(c, N, C);
-    if (arch->parallel) a->mid = a->cmid = a->out;
+}
+
+/* What of a model is trained, and how; from its flags. */
+typedef struct training {
+    bool on, recompute, embed;
+    int unfrozen; /* layers of the main stack, where not all is trained */
+} training;
+
+static training training_of(unsigned model_flags, unsigned mode) {
+    unsigned unfrozen = model_flags >> TG_MODEL_UNFROZEN_SHIFT;
+    return (training){.on = mode & TG_PASS_TRAIN,
+                      .recompute = mode == TG_PASS_RECOMPUTE,
+                      .embed = (mode & TG_PASS_TRAIN) && !unfrozen,
+                      .unfrozen = (int)unfrozen - 1};
+}
+
+static int lowest_of(const training *t, const tg_arch *arch, bool is_encoder) {
+    if (!t->on) return arch->n_layers;
+    if (t->embed) return 0;
+    return is_encoder ? arch->n_layers : TG_MAX(0, arch->n_layers - t->unfrozen);
 }
 
 /* Floats that a stack's rows take of a scratch buffer of rows so wide. */
@@ -79,35 +97,57 @@ static int positions_of(const tg_arch *arch, int rows) {
     return TG_MIN(rows, arch->max_positions);
 }
 
+/* Layers of which nothing is kept. */
+static void carve_untrained(tg_carve *c, const tg_arch *arch, size_t N, size_t P, tg_acts *a) {
+    tg_carve_shared_acts(c, arch, N, a);
+    if (arch->kind == TG_KIND_SEQ2SEQ)
+        a->ckv = tg_carve_f32(c, P, 2 * (size_t)tg_trunk_kv_width(arch));
+}
+
+/* The layers from the lowest that is trained on; returns the acts for those below it, which use its buffers before it does. */
+static tg_acts carve_trained(tg_carve *c, const tg_arch *arch, size_t N, size_t P, bool recompute,
+                             const tg_acts *scratch, tg_pass_stack *s) {
+    const size_t C = (size_t)arch->width;
+    tg_acts work = *scratch, below = {0};
+    if (recompute) carve_layer(c, arch, N, P, &work);
+    float *x = tg_carve_f32(c, N, C);
+    for (int l = s->lowest; l < arch->n_layers; l++) {
+        tg_acts a = work;
+        if (!recompute) carve_layer(c, arch, N, P, &a);
+        if (l == s->lowest) {
+            below = a;
+            below.x = below.out = x;
+            if (arch->parallel) below.mid = below.cmid = x;
+        }
+        a.x = x;
+        x = a.out = tg_carve_f32(c, N, C);
+        if (arch->parallel) a.mid = a.cmid = a.out;
+        if (s->layers) s->layers[l] = a;
+    }
+    return below;
+}
+
 /* s->layers may be NULL: only the size is wanted. */
-static void carve_stack(tg_carve *c, const tg_arch *arch, int rows, tg_pass_caps caps, bool train,
-                        const tg_pass_buffers *b, tg_pass_stack *s) {
+static void carve_stack(tg_carve *c, const tg_arch *arch, int rows, tg_pass_caps caps,
+                        const training *train, const tg_pass_buffers *b, tg_pass_stack *s) {
     size_t N = (size_t)rows, C = (size_t)arch->width, P = (size_t)caps.src;
     s->tokens = tg_carve_i32(c, N);
     s->positions = tg_carve_i32(c, N);
     s->offsets = tg_carve_i32(c, (size_t)caps.seqs + 1);
-    tg_carve_tables(c, arch, positions_of(arch, rows), train, &s->trunk);
+    tg_carve_tables(c, arch, positions_of(arch, rows), train->embed, &s->trunk);
     if (arch->embed_norm)
         s->embed =
             (tg_embed_acts){tg_carve_f32(c, N, C), tg_carve_f32(c, N, 1), tg_carve_f32(c, N, 1)};
-    tg_acts a = {0};
-    if (!train) {
-        tg_carve_shared_acts(c, arch, N, &a);
-        if (arch->kind == TG_KIND_SEQ2SEQ)
-            a.ckv = tg_carve_f32(c, P, 2 * (size_t)tg_trunk_kv_width(arch));
-        for (int l = 0; s->layers && l < arch->n_layers; l++) s->layers[l] = a;
-        return;
-    }
-    float *x = tg_carve_f32(c, N, C);
-    for (int l = 0; l < arch->n_layers; l++) {
-        a = (tg_acts){.x = x, .norm = b->d1, .act = b->act};
-        carve_layer(c, arch, N, P, &a);
-        x = a.out;
-        if (s->layers) s->layers[l] = a;
-    }
+    const tg_acts scratch = {.norm = b->d1, .act = b->act};
+    tg_acts below = {0};
+    if (s->lowest < arch->n_layers)
+        below = carve_trained(c, arch, N, P, train->recompute, &scratch, s);
+    else
+        carve_untrained(c, arch, N, P, &below);
+    for (int l = 0; s->layers && l < s->lowest; l++) s->layers[l] = below;
 }
 
-static void carve_pass(tg_carve *c, const tg_arch *arch, tg_pass_caps caps, bool train,
+static void carve_pass(tg_carve *c, const tg_arch *arch, tg_pass_caps caps, const training *train,
                        tg_pass_buffers *b, tg_pass_stack *main, tg_pass_stack *enc) {
     size_t N = (size_t)caps.tokens, A = (size_t)caps.actions, C = (size_t)arch->width;
     const tg_arch encoder = tg_arch_encoder(arch);
@@ -126,7 +166,9 @@ static void carve_pass(tg_carve *c, const tg_arch *arch, tg_pass_caps caps, bool
     b->logit_mean = tg_carve_f32(c, n, 1);
     b->logit_rstd = tg_carve_f32(c, n, 1);
     b->logits = tg_carve_f32(c, n, (size_t)arch->vocab_size);
-    if (train) carve_train(c, arch, seq2seq ? &encoder : NULL, caps, b);
+    main->lowest = lowest_of(train, arch, false);
+    enc->lowest = lowest_of(train, &encoder, true);
+    if (train->on) carve_train(c, arch, seq2seq ? &encoder : NULL, caps, b);
     carve_stack(c, arch, caps.tokens, caps, train, b, main);
     if (!seq2seq) return;
     carve_stack(c, &encoder, caps.src, caps, train, b, enc);
@@ -135,11 +177,12 @@ static void carve_pass(tg_carve *c, const tg_arch *arch, tg_pass_caps caps, bool
     b->srstd = tg_carve_f32(c, (size_t)caps.src, 1);
 }
 
-size_t tg_pass_bytes(const tg_arch *arch, tg_pass_caps caps, bool train) {
+size_t tg_pass_bytes(const tg_arch *arch, unsigned model_flags, tg_pass_caps caps, unsigned mode) {
+    const training train = training_of(model_flags, mode);
     tg_carve c = {0};
     tg_pass_buffers b = {0};
     tg_pass_stack main = {0}, enc = {0};
-    carve_pass(&c, arch, caps, train, &b, &main, &enc);
+    carve_pass(&c, arch, caps, &train, &b, &main, &enc);
     return c.used;
 }
 
@@ -156,37 +199,42 @@ static void close_stack(tg_pass_stack *s) {
     tg_free(s->layers);
 }
 
-static tg_status open_block(tg_pass *p, tg_error *err) {
+static tg_status open_block(tg_pass *p, unsigned mode, tg_error *err) {
     const tg_arch *arch = &p->m->arch;
-    p->block = tg_backend_alloc(p->m->be, tg_pass_bytes(arch, p->caps, p->train), err);
+    const training train = training_of(p->m->flags, mode);
+    size_t bytes = tg_pass_bytes(arch, p->m->flags, p->caps, mode);
+    p->block = tg_backend_alloc(p->m->be, bytes, err);
     if (!p->block) return TG_NOMEM;
+    p->embed_trained = train.embed;
     tg_carve c = {.base = p->block};
-    carve_pass(&c, arch, p->caps, p->train, &p->b, &p->main, &p->enc);
+    carve_pass(&c, arch, p->caps, &train, &p->b, &p->main, &p->enc);
     tg_status st = tg_trunk_fill_tables(&p->main.trunk, positions_of(arch, p->caps.tokens), err);
     if (st == TG_OK && p->seq2seq)
         st = tg_trunk_fill_tables(&p->enc.trunk, positions_of(arch, p->caps.src), err);
     return st;
 }
 
-tg_status tg_pass_create(tg_pass **out, tg_model *m, tg_pass_caps caps, bool train, tg_error *err) {
+tg_status tg_pass_create(tg_pass **out, tg_model *m, tg_pass_caps caps, unsigned mode,
+                         tg_error *err) {
     *out = NULL;
     const bool seq2seq = m->arch.kind == TG_KIND_SEQ2SEQ;
     TG_ASSERT(caps.tokens > 0 && caps.seqs > 0 && caps.actions >= 0);
     TG_ASSERT(seq2seq ? caps.src > 0 : caps.src == 0);
-    if (train && !m->grad)
+    if (mode != TG_PASS_SCORE && !m->grad)
         return tg_fail(err, TG_BUG, "pass: training a model opened without gradients");
     tg_pass *p = tg_alloc(sizeof *p);
     if (!p) return tg_fail_nomem(err, sizeof *p);
     p->m = m;
     p->caps = caps;
-    p->train = train;
+    p->train = mode & TG_PASS_TRAIN;
+    p->recompute = mode == TG_PASS_RECOMPUTE;
     p->seq2seq = seq2seq;
     size_t rows = (size_t)TG_MAX(caps.tokens, caps.src);
     p->host_positions = tg_alloc_array(rows, sizeof *p->host_positions);
     tg_status st = p->host_positions ? TG_OK : tg_fail_nomem(err, rows * sizeof(int32_t));
     if (st == TG_OK) st = open_stack(&p->main, m, TG_STACK_MAIN, err);
     if (st == TG_OK && seq2seq) st = open_stack(&p->enc, m, TG_STACK_ENCODER, err);
-    if (st == TG_OK) st = open_block(p, err);
+    if (st == TG_OK) st = open_block(p, mode, err);
     if (st != TG_OK) tg_pass_destroy(&p);
     *out = p;
     return st;

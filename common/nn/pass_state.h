@@ -15,6 +15,8 @@ typedef struct tg_pass_stack {
     int32_t *offsets;            /* device (seqs + 1) */
     tg_embed_acts embed;
     int n_tokens; /* of the last forward; 0: there was none */
+    int lowest;   /* first layer that is trained; n_layers: none is */
+    int held; /* recompute: the layer whose activations are in the buffers that they share; -1: none */
 } tg_pass_stack;
 
 /* Device buffers, all in one block with the stacks'. N = caps.tokens, A = caps.actions, P = caps.src; R = the most rows of any kind. */
@@ -45,7 +47,8 @@ typedef struct tg_pass_buffers {
 struct tg_pass {
     tg_model *m;
     tg_pass_caps caps;
-    bool train, seq2seq;
+    bool train, recompute, seq2seq;
+    bool embed_trained; /* and with them the whole of every stack */
     void *block;
     tg_pass_buffers b;
     tg_pass_stack main, enc; /* enc: seq2seq only */
@@ -54,6 +57,9 @@ struct tg_pass {
     int n_seqs, n_actions;
     bool has_lm, has_value;
 };
+
+/* Layer l from its x on: to out, or (to_up) only to what its backward needs. */
+void tg_pass_layer(tg_pass *p, const tg_pass_stack *s, int layer, bool to_up);
 
 /* Attention of the decoder to the source; keys and values of a row lie side by side in acts.ckv. */
 static inline tg_attn_dims tg_pass_source(const tg_pass *p) {

@@ -224,21 +224,23 @@ static void leave(const tg_trunk *t, int layer, const tg_branch *b, const float 
     if (arch->norm_after) tg_trunk_norm(t, p, b->norm, b->y, b->mean, b->rstd, sum, N);
 }
 
-/* x -> norm -> up -> act. */
-static void mlp_inside(const tg_trunk *t, int layer, const tg_branch *b, const tg_acts *a, int N) {
-    const float *in = enter(t, layer, b, a->norm, N);
+void tg_trunk_up(const tg_trunk *t, int layer, const tg_acts *a, int N) {
+    const tg_branch b = tg_trunk_branch(t, layer, a, TG_BRANCH_MLP);
+    const float *in = enter(t, layer, &b, a->norm, N);
     tg_trunk_linear(t, &t->layers[layer], TG_ROLE_UP_W, a->up, in, N, tg_trunk_up_width(&t->arch),
                     t->arch.width, false);
+}
+
+/* x -> norm -> up -> act. */
+static void mlp_inside(const tg_trunk *t, int layer, const tg_acts *a, int N) {
+    tg_trunk_up(t, layer, a, N);
     tg_trunk_act(t, a->act, a->up, N);
 }
 
 /* Parallel: the MLP reads x, which may lie where mid is written. */
 void tg_trunk_mix(const tg_trunk *t, int layer, const tg_acts *a, int N) {
     const tg_branch b = tg_trunk_branch(t, layer, a, TG_BRANCH_ATTN);
-    if (t->arch.parallel) {
-        const tg_branch mlp = tg_trunk_branch(t, layer, a, TG_BRANCH_MLP);
-        mlp_inside(t, layer, &mlp, a, N);
-    }
+    if (t->arch.parallel) mlp_inside(t, layer, a, N);
     leave(t, layer, &b, b.x, a->att, a->norm, N);
 }
 
@@ -256,7 +258,7 @@ void tg_trunk_cross(const tg_trunk *t, int layer, const tg_acts *a, int N) {
 
 void tg_trunk_mlp(const tg_trunk *t, int layer, const tg_acts *a, int N) {
     const tg_branch b = tg_trunk_branch(t, layer, a, TG_BRANCH_MLP);
-    if (!t->arch.parallel) mlp_inside(t, layer, &b, a, N);
+    if (!t->arch.parallel) mlp_inside(t, layer, a, N);
     leave(t, layer, &b, t->arch.parallel ? a->mid : b.x, a->act, a->norm, N);
 }
 

@@ -143,6 +143,8 @@ void tg_trunk_mix(const tg_trunk *t, int layer, const tg_acts *a, int N);
 /* a->mid -> a->cq;  a->mid, a->catt -> a->cmid. */
 void tg_trunk_query(const tg_trunk *t, int layer, const tg_acts *a, int N);
 void tg_trunk_cross(const tg_trunk *t, int layer, const tg_acts *a, int N);
+/* a->cmid -> a->up: the first part of what follows. */
+void tg_trunk_up(const tg_trunk *t, int layer, const tg_acts *a, int N);
 /* a->cmid -> a->out; parallel: a->mid, and what tg_trunk_mix made of a->x. */
 void tg_trunk_mlp(const tg_trunk *t, int layer, const tg_acts *a, int N);
 /* h (n,C) = final norm of x (n,C), or a copy where there is none. */

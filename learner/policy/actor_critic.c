@@ -15,10 +15,10 @@
 static tg_status open_models(tg_backend *be, const tg_actor_critic_opts *o, tg_model **policy,
                              tg_model **value, tg_model **ref, tg_error *err) {
     unsigned shared = o->critic == TG_CRITIC_SHARED ? TG_MODEL_VALUE_HEAD : 0;
-    tg_status st =
-        tg_model_open(policy, be, o->model_folder, TG_MODEL_TRAINABLE | shared, o->seed, err);
+    unsigned train = o->train ? o->train : TG_MODEL_TRAINABLE;
+    tg_status st = tg_model_open(policy, be, o->model_folder, train | shared, o->seed, err);
     if (st == TG_OK && !shared)
-        st = tg_model_clone(value, *policy, TG_MODEL_TRAINABLE | TG_MODEL_VALUE_HEAD, o->seed, err);
+        st = tg_model_clone(value, *policy, train | TG_MODEL_VALUE_HEAD, o->seed, err);
     if (st == TG_OK && o->reference) st = tg_model_clone(ref, *policy, 0, o->seed, err);
     return st;
 }
@@ -45,11 +45,13 @@ static tg_status check_models(const tg_actor_critic *ac, const tg_actor_critic_o
     return TG_OK;
 }
 
-static tg_status create_passes(tg_actor_critic *ac, tg_error *err) {
-    tg_status st = tg_pass_create(&ac->policy_pass, ac->policy, ac->caps, true, err);
+static tg_status create_passes(tg_actor_critic *ac, bool recompute, tg_error *err) {
+    unsigned mode = recompute ? TG_PASS_RECOMPUTE : TG_PASS_TRAIN;
+    tg_status st = tg_pass_create(&ac->policy_pass, ac->policy, ac->caps, mode, err);
     if (st == TG_OK && ac->critic == TG_CRITIC_SEPARATE)
-        st = tg_pass_create(&ac->value_pass, ac->value, ac->caps, true, err);
-    if (st == TG_OK && ac->ref) st = tg_pass_create(&ac->ref_pass, ac->ref, ac->caps, false, err);
+        st = tg_pass_create(&ac->value_pass, ac->value, ac->caps, mode, err);
+    if (st == TG_OK && ac->ref)
+        st = tg_pass_create(&ac->ref_pass, ac->ref, ac->caps, TG_PASS_SCORE, err);
     return st;
 }
 
@@ -75,7 +77,7 @@ tg_status tg_actor_critic_create(tg_actor_critic **out, const tg_actor_critic_op
     tg_status st = check_models(ac, opts, err);
     tg_model *trained[2] = {policy, value};
     if (st == TG_OK) st = tg_optim_create(&ac->optim, trained, value ? 2 : 1, &opts->optim, err);
-    if (st == TG_OK) st = create_passes(ac, err);
+    if (st == TG_OK) st = create_passes(ac, opts->recompute, err);
     if (st != TG_OK) tg_actor_critic_destroy(&ac);
     *out = ac;
     return st;

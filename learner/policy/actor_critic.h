@@ -24,6 +24,9 @@ typedef struct tg_actor_critic_opts {
     const char *model_folder;
     tg_critic critic;
     bool reference; /* false: no reference model (supervised) */
+    unsigned
+        train; /* TG_MODEL_TRAINABLE (also when 0) or TG_MODEL_TRAIN_LAST, of policy and critic */
+    bool recompute; /* activations are made again in backward */
     uint64_t seed;
     tg_optim_opts optim;
     tg_pass_caps

@@ -83,9 +83,12 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
     }
     add(p, "reference: parameters", smaller, tg_model_bytes(arch, 0));
     const char *batch = "a smaller alg.args.batch_size or microbatch_tokens";
-    add(p, "policy: activations", batch, tg_pass_bytes(policy, algo.caps, true));
-    if (separate) add(p, "critic: activations", batch, tg_pass_bytes(&with_head, algo.caps, true));
-    add(p, "reference: activations", batch, tg_pass_bytes(arch, algo.caps, false));
+    add(p, "policy: activations", batch,
+        tg_pass_bytes(policy, TG_MODEL_TRAINABLE, algo.caps, TG_PASS_TRAIN));
+    if (separate)
+        add(p, "critic: activations", batch,
+            tg_pass_bytes(&with_head, TG_MODEL_TRAINABLE, algo.caps, TG_PASS_TRAIN));
+    add(p, "reference: activations", batch, tg_pass_bytes(arch, 0, algo.caps, TG_PASS_SCORE));
     add(p, "rollout: key/value cache", "fewer env.n_envs",
         tg_decoder_bytes(arch, (tg_decoder_caps){.slots = n_envs, .len = max_len}));
     uint64_t rows = (uint64_t)algo.n_steps * (uint64_t)n_envs;
@@ -101,8 +104,9 @@ static void plan_supervised(tg_memory_plan *p, const tg_train_settings *s, const
     add(p, "gradients", smaller, tg_model_bytes(arch, TG_MODEL_TRAINABLE) - params);
     add(p, "optimizer", smaller, moments(&s->optim, arch));
     add(p, "activations", smaller,
-        tg_pass_bytes(arch, (tg_pass_caps){.tokens = tokens, .seqs = tokens, .actions = tokens},
-                      true));
+        tg_pass_bytes(arch, TG_MODEL_TRAINABLE,
+                      (tg_pass_caps){.tokens = tokens, .seqs = tokens, .actions = tokens},
+                      TG_PASS_TRAIN));
 }
 
 tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,

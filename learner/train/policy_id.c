@@ -24,7 +24,12 @@
         TG_OPT_ROW(S, state_dict, TG_T_NODE, TG_OPT_NULLABLE | TG_OPT_IGNORED, NULL, 0, 0, NULL,   \
                    "Filled in by RL4LMs on a warm start; a resumed run reads its checkpoint."),    \
         TG_OPT_STR_ONE_OF(S, critic, "separate", "separate|shared",                                \
-                          "The critic is a network of its own, or a head on the policy's trunk.")
+                          "The critic is a network of its own, or a head on the policy's trunk."), \
+        TG_OPT_INT(S, num_layers_unfrozen, "-1", -1, 1024,                                         \
+                   "Train only the last layers and the heads; what is frozen needs no gradients "  \
+                   "and no optimizer state. -1: train all."),                                      \
+        TG_OPT_BOOL(S, recompute, "false",                                                         \
+                    "Make activations again in backward: less memory, about a quarter more time.")
 
 static const tg_opt plain_options[] = {COMMON_OPTIONS, TG_OPT_END};
 static const tg_opt maskable_options[] = {

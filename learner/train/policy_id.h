@@ -21,6 +21,8 @@ typedef struct tg_policy_args {
     const tg_node *optimizer; /* {id, args}: in place of optimizer_class and optimizer_kwargs */
     const tg_node *state_dict;
     const char *critic;
+    int64_t num_layers_unfrozen; /* -1: all */
+    bool recompute;
     /* maskable policies */
     const tg_node *top_mask;
     const char *mask_type;

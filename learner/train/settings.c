@@ -115,9 +115,11 @@ static tg_status read_policy(tg_train_settings *s, const tg_node *node, const tg
         st = tgi_generation_read(s, &s->rollout_gen, &args->generation_kwargs,
                                  "alg.policy.args.generation_kwargs", schema_only, arena, err);
     if (st == TG_OK) st = tgi_optimizer_read(s, section.args, schema_only, arena, err);
-    if (st == TG_OK)
-        s->critic = !strcmp(args->critic, "shared") ? TG_CRITIC_SHARED : TG_CRITIC_SEPARATE;
-    return st;
+    if (st != TG_OK) return st;
+    s->critic = !strcmp(args->critic, "shared") ? TG_CRITIC_SHARED : TG_CRITIC_SEPARATE;
+    s->train = tgi_train_flags(args->num_layers_unfrozen);
+    s->recompute = args->recompute;
+    return TG_OK;
 }
 
 static tg_status find_algorithm(tg_train_settings *s, const tg_node *id, bool schema_only,

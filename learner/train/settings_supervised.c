@@ -17,6 +17,8 @@ const tg_opt tg_supervised_options[] = {
     TG_OPT_NODE(S, model_config, "Sizes of a fresh model."),
     TG_OPT_NODE(S, generation_kwargs, "How evaluation chooses tokens."),
     TG_OPT_NODE(S, training_args, "transformers' TrainingArguments."),
+    TG_OPT_INT(S, num_layers_unfrozen, "-1", -1, 1024,
+               "Train only the last layers and the heads; -1: all."),
     TG_OPT_END};
 #undef S
 
@@ -56,6 +58,8 @@ static const tg_opt args_options[] = {
     TG_OPT_BOOL(A, logging_first_step, "false", "Also log the first step."),
     TG_OPT_INT(A, save_steps, "500", 1, 1e9, "Steps between checkpoints."),
     TG_OPT_INT_OR_NULL(A, save_total_limit, 1, 1e6, "Checkpoints to keep; null keeps all."),
+    TG_OPT_BOOL(A, gradient_checkpointing, "false",
+                "Make activations again in backward: less memory, about a quarter more time."),
     TG_OPT_BOOL(A, dataloader_drop_last, "false", "Leave out the last, smaller batch."),
     UNUSED("output_dir", "The run folder decides."),
     UNUSED("overwrite_output_dir", "The run folder decides."),
@@ -84,7 +88,6 @@ static const tg_opt args_options[] = {
     UNUSED("dataloader_num_workers", "The worker pool reads the data."),
     UNUSED("dataloader_pin_memory", "No effect on the CPU."),
     UNUSED("remove_unused_columns", "There are none."),
-    UNUSED("gradient_checkpointing", "Not needed: batches are cut to fit."),
     UNUSED("report_to", "Trackers decide."),
     UNUSED("run_name", "The run folder decides."),
     UNUSED("disable_tqdm", "The progress line knows a terminal."),
@@ -148,6 +151,8 @@ tg_status tgi_supervised_read(tg_train_settings *s, const tg_node *alg, bool sch
         st = tg_opts_read(args_options, &sup->args, sup->training_args, "alg.training_args", arena,
                           err);
     if (st == TG_OK) st = tgi_trainer_optimizer(s, sup->training_args, schema_only, err);
+    s->train = tgi_train_flags(sup->num_layers_unfrozen);
+    s->recompute = sup->args.gradient_checkpointing;
     if (st != TG_OK) return st;
     tg_opt shown[TG_COUNT_OF(args_options)];
     args_shown(shown);

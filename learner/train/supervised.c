@@ -45,13 +45,15 @@ static tg_checkpoint_nets nets_of(const supervised *s) {
 static tg_status open_model(supervised *s, tg_error *err) {
     tg_run *run = s->run;
     tg_status st = run->model_folder ? tg_model_open(&s->model, run->be, run->model_folder,
-                                                     TG_MODEL_TRAINABLE, run->seed, err)
+                                                     run->settings->train, run->seed, err)
                                      : tg_model_create(&s->model, run->be, &run->arch,
-                                                       TG_MODEL_TRAINABLE, run->seed, err);
+                                                       run->settings->train, run->seed, err);
     if (st == TG_OK) st = tg_optim_create(&s->optim, &s->model, 1, &run->settings->optim, err);
     int tokens = tg_supervised_tokens(&run->arch);
     if (st == TG_OK) st = tg_packer_init(&s->packer, tokens, err);
-    if (st == TG_OK) st = tg_pass_create(&s->pass, s->model, s->packer.caps, true, err);
+    if (st == TG_OK)
+        st = tg_pass_create(&s->pass, s->model, s->packer.caps,
+                            run->settings->recompute ? TG_PASS_RECOMPUTE : TG_PASS_TRAIN, err);
     s->logp = tg_alloc_array((size_t)tokens, sizeof *s->logp);
     s->dlogp = tg_alloc_array((size_t)tokens, sizeof *s->dlogp);
     if (st == TG_OK && !(s->logp && s->dlogp)) st = tg_fail_nomem(err, (size_t)tokens * 8);

@@ -386,8 +386,8 @@ TEST(plans_are_what_is_allocated_and_steady_state_allocates_nothing) {
             .tokens = b.batch.n_tokens + 5 * train, .seqs = 7, .actions = 60 * train + 50};
         size_t before = be->bytes_used;
         tg_pass *p;
-        REQUIRE_OK(tg_pass_create(&p, m, caps, train, &err));
-        CHECK_EQ(be->bytes_used - before, tg_pass_bytes(&arch, caps, train));
+        REQUIRE_OK(tg_pass_create(&p, m, caps, (unsigned)train, &err));
+        CHECK_EQ(be->bytes_used - before, tg_pass_bytes(&arch, TRAIN, caps, (unsigned)train));
         uint64_t calls = tg_alloc_calls();
         struct weighted w = weights(b.batch.n_actions);
         objective(p, &b.batch, &w);
@@ -415,8 +415,9 @@ TEST(plans_are_what_is_allocated_and_steady_state_allocates_nothing) {
                    .max_positions = 1024,
                    .norm_eps = 1e-5f,
                    .tied_head = true};
-    CHECK(tg_pass_bytes(&big, (tg_pass_caps){.tokens = 1024, .seqs = 16, .actions = 1024}, true) <
-          1024ull * 12 * 11 * 768 * 4 + (64 << 20));
+    CHECK(tg_pass_bytes(&big, TG_MODEL_TRAINABLE,
+                        (tg_pass_caps){.tokens = 1024, .seqs = 16, .actions = 1024},
+                        TG_PASS_TRAIN) < 1024ull * 12 * 11 * 768 * 4 + (64 << 20));
     CHECK(tg_model_bytes(&big, 0) < 500u << 20);
     tg_model_destroy(&m);
     tg_backend_close(&be);
