@@ -135,7 +135,7 @@ static void check_frozen(tg_backend *be, const char *folder, const tg_arch *arch
                  __FILE__, __LINE__, "%s: gradient of %s differs with %d layers unfrozen",
                  folder ? folder : "gpt2", a->name, unfrozen);
     }
-    CHECK(trained > 1);
+    CHECK(trained >= 1); /* the value head, at least */
     tg_model_destroy(&all);
     tg_model_destroy(&some);
 }
@@ -195,7 +195,7 @@ static int check_group(tg_backend *be, const char *group) {
 TEST(every_family_keeps_less_and_gives_the_same_gradients) {
     tg_backend *be;
     REQUIRE_OK(tg_backend_open(&be, "cpu", 2, &err));
-    CHECK(check_group(be, "golden/families") >= 11);
+    CHECK(check_group(be, "golden/families") >= 19);
     tg_backend_close(&be);
 }
 
