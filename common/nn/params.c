@@ -54,13 +54,21 @@ static bool continues(tg_param_role role) {
            role == TG_ROLE_CROSS_V_W || role == TG_ROLE_CROSS_V_B;
 }
 
+/* Gradients lie close together: nothing of a tensor without one is between them. */
+static void place_grad(tg_params *p, tg_param *param, bool frozen) {
+    param->grad_offset = TG_PARAM_FROZEN;
+    if (frozen) return;
+    param->grad_offset =
+        continues(param->role) ? param[-1].grad_offset + param[-1].count : p->grad_total;
+    p->grad_total = (param->grad_offset + param->count + ALIGN - 1) / ALIGN * ALIGN;
+}
+
 static void place(tg_params *p, tg_param *param) {
     param->count = 1;
     for (int i = 0; i < param->ndim; i++) param->count *= (size_t)param->shape[i];
     param->offset = continues(param->role) ? param[-1].offset + param[-1].count : p->total;
     p->total = (param->offset + param->count + ALIGN - 1) / ALIGN * ALIGN;
-    param->grad_offset = param->fixed ? TG_PARAM_FROZEN : param->offset;
-    p->grad_total = p->total;
+    place_grad(p, param, param->fixed);
 }
 
 static bool is_set(const tg_arch *arch, size_t field) {
@@ -136,13 +144,7 @@ void tg_params_freeze(tg_params *p, const tg_arch *arch, int unfrozen) {
     p->grad_total = 0;
     for (size_t i = 0; i < p->n; i++) {
         tg_param *param = &p->list[i];
-        if (param->fixed || is_frozen(param, arch, unfrozen)) {
-            param->grad_offset = TG_PARAM_FROZEN;
-            continue;
-        }
-        param->grad_offset = continues(param->role) ? param[-1].grad_offset + param[-1].count
-                                                    : (p->grad_total + ALIGN - 1) / ALIGN * ALIGN;
-        p->grad_total = (param->grad_offset + param->count + ALIGN - 1) / ALIGN * ALIGN;
+        place_grad(p, param, param->fixed || is_frozen(param, arch, unfrozen));
     }
 }
 

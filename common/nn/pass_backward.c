@@ -182,7 +182,7 @@ static void embed_backward(tg_pass *p, const tg_pass_stack *s) {
                       s->embed.rstd, N);
     }
     if (dpos && !t->arch.norm_first) ops->embed_backward(t->be, dpos, dx, s->positions, N, C);
-    if (t->arch.embed_scale > 0) ops->scale(t->be, dx, t->arch.embed_scale, n);
+    if (tg_trunk_scales(&t->arch)) ops->scale(t->be, dx, t->arch.embed_scale, n);
     float *g = t->top.g[TG_ROLE_TOKEN_EMBED];
     float *pad =
         t->arch.pad_fixed && t->arch.pad_id >= 0 ? g + (size_t)t->arch.pad_id * (size_t)C : NULL;

@@ -108,7 +108,7 @@ void tg_trunk_embed(const tg_trunk *t, float *x, const tg_embed_acts *e, const i
     const float *table = t->top.w[TG_ROLE_POS_EMBED];
     float *y = a->embed_norm ? e->raw : x;
     ops->embed_forward(t->be, y, t->top.w[TG_ROLE_TOKEN_EMBED], tokens, N, a->width, false);
-    if (a->embed_scale > 0) ops->scale(t->be, y, a->embed_scale, (size_t)N * (size_t)a->width);
+    if (tg_trunk_scales(a)) ops->scale(t->be, y, a->embed_scale, (size_t)N * (size_t)a->width);
     if (table && !a->norm_first) ops->embed_forward(t->be, y, table, positions, N, a->width, true);
     if (a->embed_norm)
         tg_trunk_norm(t, &t->top, TG_ROLE_EMBED_NORM_W, x, e->mean, e->rstd, e->raw, N);

@@ -93,6 +93,10 @@ static inline int tg_trunk_attn_width(const tg_arch *a) {
 static inline int tg_trunk_kv_width(const tg_arch *a) {
     return a->n_kv_heads * a->head_dim;
 }
+/* Whether token embeddings are scaled: not where they alone are normalised. */
+static inline bool tg_trunk_scales(const tg_arch *a) {
+    return a->embed_scale > 0 && !a->norm_first;
+}
 /* Whether layers need places for post1 and post2. */
 static inline bool tg_trunk_keeps_post(const tg_arch *a) {
     return a->post_norms || a->norm_after;

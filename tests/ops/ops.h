@@ -66,7 +66,7 @@ typedef struct ops_suite {
 
 extern const ops_suite ops_suite_matmul, ops_suite_layernorm, ops_suite_embed,
     ops_suite_elementwise, ops_suite_attention, ops_suite_head, ops_suite_adamw,
-    ops_suite_activation, ops_suite_rmsnorm, ops_suite_rope, ops_suite_optim;
+    ops_suite_activation, ops_suite_rmsnorm, ops_suite_rope, ops_suite_optim, ops_suite_relative;
 
 /* False: filtered out by -o. */
 bool ops_wanted(const ops_ctx *c, const char *op);

@@ -151,7 +151,7 @@ static void check_backward(tg_model *m, tg_pass *pass, const struct golden *g) {
     if (largest(g, "grad.") > 0) {
         CHECK_OK(tg_pass_backward(pass, d, NULL, NULL, &err));
         check_grads(m, g, "grad");
-        m->be->ops->fill(m->be, m->grad, 0.0f, m->params.total);
+        m->be->ops->fill(m->be, m->grad, 0.0f, m->params.grad_total);
     }
     float *w[] = {floats(g, "dlogp", A), floats(g, "dentropy", A), floats(g, "dvalue", A)};
     CHECK_OK(tg_pass_backward(pass, w[0], w[1], w[2], &err));

@@ -66,11 +66,12 @@ static tg_status add_grads(struct result *r, tg_model *m, const char *prefix, tg
     for (size_t i = 0; i < m->params.n && st == TG_OK; i++) {
         const tg_param *p = &m->params.list[i];
         char name[160];
+        if (p->fixed) continue;
         snprintf(name, sizeof name, "%s.%s", prefix, p->name);
         float *x = add(r, name, p->shape[0], (int)(p->count / (size_t)p->shape[0]));
         st = tg_model_get_grad(m, p->name, x, p->count, err);
     }
-    m->be->ops->fill(m->be, m->grad, 0.0f, m->params.total);
+    m->be->ops->fill(m->be, m->grad, 0.0f, m->params.grad_total);
     return st;
 }
 
