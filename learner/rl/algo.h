@@ -55,6 +55,8 @@ typedef struct tg_algo_ops {
     const tg_opt *options;
     size_t options_size;
     bool built; /* false: known by name, not in this version */
+    /* NULL: the policy's optimizer as configured. Otherwise what this algorithm makes of it. */
+    void (*optimizer)(const void *opts, tg_optim_opts *optim);
     void (*plan)(const void *opts, int n_envs, int max_sequence, tg_algo_plan *out);
     /* probe may be NULL. TG_OK also when minibatches were left out as non-finite: stats says so. */
     tg_status (*update)(tg_actor_critic *ac, const void *opts, const tg_rollout *r,

@@ -31,6 +31,7 @@ typedef enum tg_minibatch_mode { TG_MINIBATCH_SEQUENCE, TG_MINIBATCH_TRANSITION 
  * rows. */
 typedef struct tg_order {
     uint64_t seed, iteration;
+    uint64_t n_iterations; /* of the run, for schedules; 0: not known, everything stays constant */
     const int32_t *const *permutations; /* per epoch (n_rows), or NULL */
     int n_permutations;
 } tg_order;

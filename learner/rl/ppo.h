@@ -3,6 +3,7 @@
 #define TG_RL_PPO_H
 
 #include "learner/rl/algo.h"
+#include "learner/rl/options.h"
 
 typedef struct tg_ppo_opts {
     double learning_rate;
@@ -14,11 +15,9 @@ typedef struct tg_ppo_opts {
     double target_kl; /* NaN: no early stop */
     const char *minibatch;
     int64_t microbatch_tokens;
-    /* accepted, without effect here */
-    bool use_sde, create_eval_env;
-    int64_t sde_sample_freq, verbose, seed;
-    const char *tensorboard_log, *device;
-    const tg_node *policy_kwargs;
+    const char *clip_range_schedule;
+    TG_RL_SCHEDULE_FIELDS
+    TG_RL_IGNORED_FIELDS
 } tg_ppo_opts;
 
 extern const tg_opt tg_ppo_options[];

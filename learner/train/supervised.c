@@ -12,7 +12,7 @@
 #include "learner/train/evaluate.h"
 #include "learner/train/memory_plan.h"
 #include "learner/train/run.h"
-#include "learner/train/schedule.h"
+#include "learner/optim/schedule.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -104,7 +104,9 @@ static tg_status learn(trainer *t, tg_rollout *r, iteration *it, tg_error *err) 
     tg_kl_controller_step(&t->kl, mean_kl);
     tg_rollout_finish(r, &(tg_returns_opts){t->plan.gamma, t->plan.gae_lambda, s->kl.norm_reward});
     double scored = tg_clock_seconds();
-    tg_order order = {.seed = t->run->seed, .iteration = (uint64_t)t->state.iteration};
+    tg_order order = {.seed = t->run->seed,
+                      .iteration = (uint64_t)t->state.iteration,
+                      .n_iterations = (uint64_t)s->eval.n_iters};
     st = s->algo->update(t->ac, s->algo_opts, r, &order, NULL, &it->stats, err);
     it->score_s = scored - start;
     it->update_s = tg_clock_seconds() - scored;

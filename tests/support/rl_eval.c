@@ -7,7 +7,7 @@
 #include "common/base/check.h"
 #include "common/nn/backend.h"
 #include "learner/rl/gae.h"
-#include "learner/rl/ppo_loss.h"
+#include "learner/rl/loss.h"
 
 #include <math.h>
 #include <string.h>
@@ -76,17 +76,17 @@ static tg_status eval_ppo(const json_t *in, json_t *out, tg_arena *a, tg_error *
         if (!(g[i] = tg_arena_array(a, (size_t)n, sizeof(float))))
             return tg_fail_nomem(err, (size_t)n * 4);
     if (number(in, "normalize_advantage", 1) != 0) tg_normalise_advantages(x[2], x[2], n);
-    tg_ppo_coefs c = {.clip_range = number(in, "clip_range", 0.2),
+    tg_loss_coefs c = {.clip_range = number(in, "clip_range", 0.2),
                       .clip_range_vf = number(in, "clip_range_vf", (double)NAN),
                       .ent_coef = number(in, "ent_coef", 0),
                       .vf_coef = number(in, "vf_coef", 0.5)};
-    tg_ppo_terms t = {.finite = true};
-    tg_ppo_loss(&c, &(tg_ppo_rows){x[0], x[1], x[2], x[3], x[4], x[5], x[6]}, n, n, &t, g[0], g[1],
+    tg_loss_terms t = {.finite = true};
+    tg_ppo_loss(&c, &(tg_loss_rows){x[0], x[1], x[2], x[3], x[4], x[5], x[6]}, n, n, &t, g[0], g[1],
                 g[2]);
     json_object_set_new(out, "policy_loss", real_or_null(t.policy_loss));
     json_object_set_new(out, "value_loss", real_or_null(t.value_loss));
     json_object_set_new(out, "entropy_loss", real_or_null(t.entropy_loss));
-    json_object_set_new(out, "loss", real_or_null(tg_ppo_total(&c, &t)));
+    json_object_set_new(out, "loss", real_or_null(tg_loss_total(&c, &t)));
     json_object_set_new(out, "approx_kl", real_or_null(t.approx_kl));
     json_object_set_new(out, "clip_fraction", real_or_null(t.clip_fraction));
     json_object_set_new(out, "explained_variance",

@@ -3,7 +3,7 @@
 #include "tests/support/tg_test.h"
 
 #include "common/base/rng.h"
-#include "learner/rl/ppo_loss.h"
+#include "learner/rl/loss.h"
 
 #include <stdint.h>
 
@@ -11,7 +11,7 @@ enum { N = 64 };
 
 typedef struct problem {
     float logp_old[N], value_old[N], adv[N], ret[N], logp[N], entropy[N], value[N];
-    tg_ppo_coefs c;
+    tg_loss_coefs c;
 } problem;
 
 static void random_problem(problem *p, uint64_t seed) {
@@ -25,12 +25,12 @@ static void random_problem(problem *p, uint64_t seed) {
         p->ret[i] = (float)tg_rng_normal(&r);
         p->adv[i] = (float)tg_rng_normal(&r);
     }
-    p->c = (tg_ppo_coefs){
+    p->c = (tg_loss_coefs){
         .clip_range = 0.2, .clip_range_vf = (double)NAN, .ent_coef = 0.03, .vf_coef = 0.5};
 }
 
-static tg_ppo_rows rows_of(const problem *p, int from) {
-    return (tg_ppo_rows){p->logp_old + from, p->value_old + from, p->adv + from,  p->ret + from,
+static tg_loss_rows rows_of(const problem *p, int from) {
+    return (tg_loss_rows){p->logp_old + from, p->value_old + from, p->adv + from,  p->ret + from,
                          p->logp + from,     p->entropy + from,   p->value + from};
 }
 
@@ -53,8 +53,8 @@ static double loss_at(const problem *p, const double *logp, const double *entrop
 
 static void check_gradients(problem *p) {
     float g[3][N];
-    tg_ppo_terms t = {.finite = true};
-    tg_ppo_rows rows = rows_of(p, 0);
+    tg_loss_terms t = {.finite = true};
+    tg_loss_rows rows = rows_of(p, 0);
     tg_ppo_loss(&p->c, &rows, N, N, &t, g[0], g[1], g[2]);
     double x[3][N];
     for (int i = 0; i < N; i++) {
@@ -63,7 +63,7 @@ static void check_gradients(problem *p) {
         x[2][i] = (double)p->value[i];
     }
     CHECK(t.finite);
-    CHECK_NEAR(tg_ppo_total(&p->c, &t), loss_at(p, x[0], x[1], x[2]), 1e-12);
+    CHECK_NEAR(tg_loss_total(&p->c, &t), loss_at(p, x[0], x[1], x[2]), 1e-12);
     const double h = 1e-6;
     for (int k = 0; k < 3; k++)
         for (int i = 0; i < N; i++) {
@@ -102,12 +102,12 @@ TEST(clipping_ends_the_gradient_only_where_the_objective_is_clipped) {
         {0.1, -2, -2 * exp(0.1), -2 * exp(0.1)},
         {ln, 0, 0, 0},
     };
-    tg_ppo_coefs c = {.clip_range = 0.2, .clip_range_vf = (double)NAN, .vf_coef = 0};
+    tg_loss_coefs c = {.clip_range = 0.2, .clip_range_vf = (double)NAN, .vf_coef = 0};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         float old = -2, logp = (float)(-2 + cases[i].log_ratio), adv = (float)cases[i].adv,
               zero = 0, g[3];
-        tg_ppo_terms t = {.finite = true};
-        tg_ppo_loss(&c, &(tg_ppo_rows){&old, &zero, &adv, &zero, &logp, &zero, &zero}, 1, 1, &t, g,
+        tg_loss_terms t = {.finite = true};
+        tg_ppo_loss(&c, &(tg_loss_rows){&old, &zero, &adv, &zero, &logp, &zero, &zero}, 1, 1, &t, g,
                     g + 1, g + 2);
         CHECK_NEAR(t.policy_loss, -cases[i].surrogate, 1e-6);
         CHECK_NEAR(g[0], -cases[i].slope, 1e-6);
@@ -117,10 +117,10 @@ TEST(clipping_ends_the_gradient_only_where_the_objective_is_clipped) {
 }
 
 TEST(a_clipped_value_has_no_gradient_even_when_the_clipped_loss_is_smaller) {
-    tg_ppo_coefs c = {.clip_range = 0.2, .clip_range_vf = 0.1, .vf_coef = 1};
+    tg_loss_coefs c = {.clip_range = 0.2, .clip_range_vf = 0.1, .vf_coef = 1};
     float zero = 0, old = 1, value = 3, ret = 3, g[3];
-    tg_ppo_terms t = {.finite = true};
-    tg_ppo_loss(&c, &(tg_ppo_rows){&zero, &old, &zero, &ret, &zero, &zero, &value}, 1, 1, &t, g,
+    tg_loss_terms t = {.finite = true};
+    tg_ppo_loss(&c, &(tg_loss_rows){&zero, &old, &zero, &ret, &zero, &zero, &value}, 1, 1, &t, g,
                 g + 1, g + 2);
     CHECK_NEAR(t.value_loss, 1.9 * 1.9, 1e-6); /* no maximum with the unclipped loss, which is 0 */
     CHECK_EQ(g[2], 0);
@@ -131,8 +131,8 @@ TEST(pieces_of_a_minibatch_add_up) {
     random_problem(&p, 7);
     p.c.clip_range_vf = 0.1;
     float whole[3][N], parts[3][N];
-    tg_ppo_terms a = {.finite = true}, b = {.finite = true};
-    tg_ppo_rows rows = rows_of(&p, 0);
+    tg_loss_terms a = {.finite = true}, b = {.finite = true};
+    tg_loss_rows rows = rows_of(&p, 0);
     tg_ppo_loss(&p.c, &rows, N, N, &a, whole[0], whole[1], whole[2]);
     for (int at = 0, n = 1; at < N; at += n, n = 2 * n + 1) {
         if (at + n > N) n = N - at;
@@ -140,7 +140,7 @@ TEST(pieces_of_a_minibatch_add_up) {
         tg_ppo_loss(&p.c, &rows, n, N, &b, parts[0] + at, parts[1] + at, parts[2] + at);
     }
     CHECK(!memcmp(whole, parts, sizeof whole));
-    CHECK_NEAR(tg_ppo_total(&p.c, &a), tg_ppo_total(&p.c, &b), 1e-14);
+    CHECK_NEAR(tg_loss_total(&p.c, &a), tg_loss_total(&p.c, &b), 1e-14);
     CHECK_NEAR(a.clip_fraction, b.clip_fraction, 1e-14);
     CHECK(a.clip_fraction > 0.1 && a.clip_fraction < 0.9 && a.ratio_error == b.ratio_error);
 }
@@ -154,8 +154,8 @@ TEST(what_is_not_finite_is_seen) {
             float *at[] = {&p.logp[5], &p.entropy[5], &p.value[5], &p.adv[5]};
             *at[field] = bad[k];
             float g[3][N];
-            tg_ppo_terms t = {.finite = true};
-            tg_ppo_rows rows = rows_of(&p, 0);
+            tg_loss_terms t = {.finite = true};
+            tg_loss_rows rows = rows_of(&p, 0);
             tg_ppo_loss(&p.c, &rows, N, N, &t, g[0], g[1], g[2]);
             CHECK(!t.finite);
         }

@@ -2,7 +2,7 @@
 #include "common/base/alloc.h"
 #include "learner/train/corpus.h"
 #include "learner/train/memory_plan.h"
-#include "learner/train/schedule.h"
+#include "learner/optim/schedule.h"
 #include "tests/support/tg_test.h"
 
 #include <stdlib.h>

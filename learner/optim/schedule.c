@@ -1,4 +1,4 @@
-#include "learner/train/schedule.h"
+#include "learner/optim/schedule.h"
 
 #include "common/base/check.h"
 

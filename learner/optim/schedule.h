@@ -1,6 +1,6 @@
 /* Learning-rate schedules with the names and formulas of transformers. */
-#ifndef TG_TRAIN_SCHEDULE_H
-#define TG_TRAIN_SCHEDULE_H
+#ifndef TG_OPTIM_SCHEDULE_H
+#define TG_OPTIM_SCHEDULE_H
 
 #include <stdint.h>
 
