@@ -6,6 +6,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
+#include "learner/rl/pack.h"
 
 #include <math.h>
 #include <string.h>
@@ -65,15 +66,14 @@ tg_status tg_actor_critic_create(tg_actor_critic **out, const tg_actor_critic_op
         if (ref) tg_model_destroy(&ref);
         return tg_fail_nomem(err, sizeof *ac);
     }
-    *ac = (tg_actor_critic){
-        .be = policy->be,
-        .policy = policy,
-        .value = value ? value : policy,
-        .ref = ref,
-        .critic = opts->critic,
-        .caps = opts->train_caps,
-        .score_tokens = opts->score_tokens > 0 ? TG_MIN(opts->score_tokens, opts->train_caps.tokens)
-                                               : opts->train_caps.tokens};
+    *ac = (tg_actor_critic){.be = policy->be,
+                            .policy = policy,
+                            .value = value ? value : policy,
+                            .ref = ref,
+                            .critic = opts->critic,
+                            .caps = opts->train_caps,
+                            .score_tokens = opts->train_caps.tokens + opts->train_caps.src};
+    if (opts->score_tokens > 0) ac->score_tokens = TG_MIN(opts->score_tokens, ac->score_tokens);
     tg_status st = check_models(ac, opts, err);
     tg_model *trained[2] = {policy, value};
     if (st == TG_OK) st = tg_optim_create(&ac->optim, trained, value ? 2 : 1, &opts->optim, err);
@@ -99,36 +99,17 @@ void tg_actor_critic_destroy(tg_actor_critic **ac) {
 
 /* ---- scoring ---- */
 
-/* The episodes from..to-1 as one batch; arrays have room for the caps. The last action of an
- * episode is nobody's state. */
-static tg_batch pack_episodes(const tg_rollout *r, int from, int to, int32_t *tokens,
-                              int32_t *offsets, int32_t *act_row, int32_t *act_token) {
-    tg_batch b = {.tokens = tokens, .offsets = offsets, .act_row = act_row, .act_token = act_token};
-    offsets[0] = 0;
-    for (int e = from; e < to; e++) {
+/* Adds the episodes from `from` on that fit into one pass; returns the first that does not. */
+static int pack_episodes(const tg_actor_critic *ac, const tg_rollout *r, int from, tg_pack *p) {
+    int e = from;
+    tg_pack_clear(p);
+    for (; e < r->n_episodes; e++) {
         const tg_episode *ep = &r->episodes[e];
-        int n = ep->n_prompt + ep->n_actions - 1;
-        memcpy(tokens + b.n_tokens, ep->tokens, (size_t)n * sizeof(int32_t));
-        for (int k = 0; k < ep->n_actions; k++) {
-            act_row[b.n_actions] = b.n_tokens + ep->n_prompt - 1 + k;
-            act_token[b.n_actions++] = ep->tokens[ep->n_prompt + k];
-        }
-        b.n_tokens += n;
-        offsets[++b.n_seqs] = b.n_tokens;
-    }
-    return b;
-}
-
-/* First episode after `from` that no longer fits into one pass. */
-static int episodes_that_fit(const tg_actor_critic *ac, const tg_rollout *r, int from) {
-    int tokens = 0, actions = 0, e = from;
-    for (; e < r->n_episodes && e - from < ac->caps.seqs; e++) {
-        const tg_episode *ep = &r->episodes[e];
-        int limit = e == from ? ac->caps.tokens
-                              : ac->score_tokens; /* one sequence may exceed score_tokens */
-        tokens += ep->n_prompt + ep->n_actions - 1;
-        actions += ep->n_actions;
-        if (tokens > limit || actions > ac->caps.actions) break;
+        int tokens = p->batch.n_tokens + p->batch.n_src + ep->n_prompt + ep->n_actions - 1;
+        if (e > from && tokens > ac->score_tokens) break; /* one sequence may exceed it */
+        if (!tg_pack_fits(p, r, ep, ep->n_actions, ep->n_actions)) break;
+        tg_pack_sequence(p, r, ep, ep->n_actions);
+        for (int k = 0; k < ep->n_actions; k++) tg_pack_action(p, ep, k);
     }
     return e;
 }
@@ -145,15 +126,11 @@ static tg_status check_finite(const tg_rollout *r, tg_error *err) {
 }
 
 tg_status tg_actor_critic_score(tg_actor_critic *ac, tg_rollout *r, tg_error *err) {
-    size_t n_tokens = (size_t)ac->caps.tokens, n_actions = (size_t)ac->caps.actions,
-           n_seqs = (size_t)ac->caps.seqs;
-    int32_t *ids = tg_alloc_array(n_tokens + n_seqs + 1 + 2 * n_actions, sizeof(int32_t));
-    if (!ids) return tg_fail_nomem(err, (n_tokens + n_seqs + 1 + 2 * n_actions) * sizeof(int32_t));
-    int32_t *offsets = ids + n_tokens, *act_row = offsets + n_seqs + 1,
-            *act_token = act_row + n_actions;
-    tg_status st = TG_OK;
+    tg_arena arena = {0};
+    tg_pack pack;
+    tg_status st = tg_pack_init(&pack, ac->caps, &arena, err);
     for (int from = 0, to; st == TG_OK && from < r->n_episodes; from = to) {
-        to = episodes_that_fit(ac, r, from);
+        to = pack_episodes(ac, r, from, &pack);
         if (to == from) {
             const tg_episode *ep = &r->episodes[from];
             st =
@@ -162,13 +139,13 @@ tg_status tg_actor_critic_score(tg_actor_critic *ac, tg_rollout *r, tg_error *er
                         ep->n_prompt, ep->n_actions, ac->caps.tokens, ac->caps.actions);
             break;
         }
-        tg_batch b = pack_episodes(r, from, to, ids, offsets, act_row, act_token);
+        tg_batch b = tg_pack_batch(&pack);
         int at = r->episodes[from].first_action;
         st = tg_actor_critic_forward(ac, &b, r->logp + at, r->entropy + at, r->value + at, err);
         if (st == TG_OK && ac->ref)
             st = tg_pass_forward(ac->ref_pass, &b, (tg_pass_out){.logp = r->ref_logp + at}, err);
     }
-    tg_free(ids);
+    tg_arena_fini(&arena);
     return st == TG_OK ? check_finite(r, err) : st;
 }
 

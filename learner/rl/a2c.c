@@ -27,6 +27,8 @@ const tg_opt tg_a2c_options[] = {
     TG_OPT_BOOL(O, normalize_advantage, "false", "Advantages to mean 0 and deviation 1."),
     TG_OPT_INT(O, microbatch_tokens, "2048", 1, 1e8,
                "A rollout of more tokens is computed in pieces: the same gradient, less memory."),
+    TG_OPT_STR_ONE_OF(O, minibatch, "sequence", "sequence|transition",
+                      "Order of the rows: by episodes, or as RL4LMs draws them."),
     TG_RL_SCHEDULE_ROWS(O),
     TG_RL_IGNORED_ROWS(O),
     TG_OPT_END,
@@ -75,10 +77,11 @@ static tg_status a2c_update(tg_actor_critic *ac, const void *opts, const tg_roll
         .name = "a2c",
         .loss = tg_a2c_loss,
         .coefs = {.clip_range_vf = (double)NAN, .ent_coef = o->ent_coef, .vf_coef = o->vf_coef},
-        .mode = TG_MINIBATCH_SEQUENCE,
+        .mode = tg_minibatch_mode_find(o->minibatch),
         .batch_size = r->n_rows,
         .normalize_advantage = o->normalize_advantage,
-        .learning_rate = tg_scheduled(o->lr_scheduler_type, o->learning_rate, o->warmup_iters, order),
+        .learning_rate =
+            tg_scheduled(o->lr_scheduler_type, o->learning_rate, o->warmup_iters, order),
         .max_grad_norm = o->max_grad_norm,
         .target_kl = (double)NAN};
     tg_descent d;

@@ -10,6 +10,7 @@ typedef struct tg_a2c_opts {
     int64_t n_steps;
     double gamma, gae_lambda, ent_coef, vf_coef, max_grad_norm, rms_prop_eps;
     bool use_rms_prop, normalize_advantage;
+    const char *minibatch;
     int64_t microbatch_tokens;
     TG_RL_SCHEDULE_FIELDS
     TG_RL_IGNORED_FIELDS

@@ -8,6 +8,7 @@
 #include "common/base/arena.h"
 #include "common/base/check.h"
 #include "common/base/rng.h"
+#include "learner/rl/pack.h"
 
 #include <string.h>
 
@@ -15,14 +16,14 @@
 typedef struct wanted {
     int episode;
     int head, tail; /* chain of places through `next` */
-    int n_actions, n_tokens;
+    int n_actions, n_states;
 } wanted;
 
 struct tg_minibatch_state {
     const tg_rollout *r;
     tg_minibatch_mode mode;
     int batch_size;
-    tg_pass_caps caps;
+    tg_pack pack;
     tg_arena arena;
     int32_t *episode_order; /* (n_episodes) scratch of shuffle */
     unsigned char *seen;    /* (max(n_rows, n_episodes)) scratch of shuffle */
@@ -31,8 +32,12 @@ struct tg_minibatch_state {
     int *next;              /* (n_rows): chain of places */
     int n_seqs, at_seq,
         first_row_of; /* packed minibatch: how many, next to emit, offset of its rows */
-    int32_t *tokens, *offsets, *act_row, *act_token, *place; /* the piece being emitted */
+    int32_t *place;   /* of each action of the piece being emitted */
 };
+
+tg_minibatch_mode tg_minibatch_mode_find(const char *name) {
+    return strcmp(name, "transition") == 0 ? TG_MINIBATCH_TRANSITION : TG_MINIBATCH_SEQUENCE;
+}
 
 tg_status tg_minibatches_create(tg_minibatches **out, const tg_rollout *r, tg_minibatch_mode mode,
                                 int batch_size, tg_pass_caps caps, tg_error *err) {
@@ -50,7 +55,6 @@ tg_status tg_minibatches_create(tg_minibatches **out, const tg_rollout *r, tg_mi
     s->r = r;
     s->mode = mode;
     s->batch_size = batch_size;
-    s->caps = caps;
     m->rows = tg_arena_array(&s->arena, rows, sizeof(int32_t));
     m->first = tg_arena_array(&s->arena, (size_t)max_batches + 1, sizeof(int));
     s->episode_order = tg_arena_array(&s->arena, eps, sizeof(int32_t));
@@ -58,15 +62,14 @@ tg_status tg_minibatches_create(tg_minibatches **out, const tg_rollout *r, tg_mi
     s->seqs = tg_arena_array(&s->arena, eps, sizeof(wanted));
     s->seq_of = tg_arena_array(&s->arena, eps, sizeof(int));
     s->next = tg_arena_array(&s->arena, rows, sizeof(int));
-    s->tokens = tg_arena_array(&s->arena, (size_t)caps.tokens, sizeof(int32_t));
-    s->offsets = tg_arena_array(&s->arena, (size_t)caps.seqs + 1, sizeof(int32_t));
-    s->act_row = tg_arena_array(&s->arena, (size_t)caps.actions, sizeof(int32_t));
-    s->act_token = tg_arena_array(&s->arena, (size_t)caps.actions, sizeof(int32_t));
     s->place = tg_arena_array(&s->arena, (size_t)caps.actions, sizeof(int32_t));
-    if (!m->rows || !m->first || !s->episode_order || !s->seen || !s->seqs || !s->seq_of ||
-        !s->next || !s->tokens || !s->offsets || !s->act_row || !s->act_token || !s->place) {
+    tg_status st = tg_pack_init(&s->pack, caps, &s->arena, err);
+    if (st == TG_OK && (!m->rows || !m->first || !s->episode_order || !s->seen || !s->seqs ||
+                        !s->seq_of || !s->next || !s->place))
+        st = tg_fail_nomem(err, (size_t)caps.actions * 4 + rows * 16);
+    if (st != TG_OK) {
         tg_minibatches_destroy(&m);
-        return tg_fail_nomem(err, (size_t)caps.tokens * 4 + (size_t)caps.actions * 12 + rows * 16);
+        return st;
     }
     *out = m;
     return TG_OK;
@@ -183,45 +186,37 @@ tg_status tg_minibatches_pack(tg_minibatches *m, int k, tg_error *err) {
         s->next[i] = -1;
         w->tail = i;
         w->n_actions++;
-        w->n_tokens = TG_MAX(w->n_tokens, ep->n_prompt + row - ep->first_row);
-        if (w->n_tokens > s->caps.tokens || w->n_actions > s->caps.actions)
-            return tg_fail(
-                err, TG_BUG,
-                "a sequence of %d tokens and %d actions does not fit a pass of %d and %d",
-                w->n_tokens, w->n_actions, s->caps.tokens, s->caps.actions);
+        w->n_states = TG_MAX(w->n_states, row - ep->first_row + 1);
+    }
+    tg_pack_clear(&s->pack);
+    for (int i = 0; i < s->n_seqs; i++) {
+        const wanted *w = &s->seqs[i];
+        const tg_episode *ep = &s->r->episodes[w->episode];
+        if (!tg_pack_fits(&s->pack, s->r, ep, w->n_states, w->n_actions))
+            return tg_fail(err, TG_BUG,
+                           "a prompt of %d tokens, %d states and %d actions do not fit a pass of "
+                           "%d tokens (source %d) and %d actions",
+                           ep->n_prompt, w->n_states, w->n_actions, s->pack.caps.tokens,
+                           s->pack.caps.src, s->pack.caps.actions);
     }
     return TG_OK;
 }
 
 bool tg_minibatches_next(tg_minibatches *m, tg_minibatch_piece *out) {
     struct tg_minibatch_state *s = m->state;
-    int tokens = 0, seqs = 0, actions = 0;
-    s->offsets[0] = 0;
-    for (; s->at_seq < s->n_seqs && seqs < s->caps.seqs; s->at_seq++, seqs++) {
+    tg_pack_clear(&s->pack);
+    for (; s->at_seq < s->n_seqs; s->at_seq++) {
         const wanted *w = &s->seqs[s->at_seq];
         const tg_episode *ep = &s->r->episodes[w->episode];
-        if (tokens + w->n_tokens > s->caps.tokens || actions + w->n_actions > s->caps.actions)
-            break;
-        memcpy(s->tokens + tokens, ep->tokens, (size_t)w->n_tokens * sizeof(int32_t));
+        if (!tg_pack_fits(&s->pack, s->r, ep, w->n_states, w->n_actions)) break;
+        tg_pack_sequence(&s->pack, s->r, ep, w->n_states);
         for (int i = w->head; i >= 0; i = s->next[i]) {
-            int step = m->rows[s->first_row_of + i] - ep->first_row;
-            s->act_row[actions] =
-                tokens + ep->n_prompt + step - 1; /* the state is the token before the action */
-            s->act_token[actions] = ep->tokens[ep->n_prompt + step];
-            s->place[actions++] = i;
+            s->place[s->pack.batch.n_actions] = i;
+            tg_pack_action(&s->pack, ep, m->rows[s->first_row_of + i] - ep->first_row);
         }
-        tokens += w->n_tokens;
-        s->offsets[seqs + 1] = tokens;
     }
-    *out = (tg_minibatch_piece){.batch = {.n_tokens = tokens,
-                                          .n_seqs = seqs,
-                                          .n_actions = actions,
-                                          .tokens = s->tokens,
-                                          .offsets = s->offsets,
-                                          .act_row = s->act_row,
-                                          .act_token = s->act_token},
-                                .place = s->place};
-    return seqs > 0;
+    *out = (tg_minibatch_piece){.batch = tg_pack_batch(&s->pack), .place = s->place};
+    return out->batch.n_seqs > 0;
 }
 
 tg_pass_caps tg_minibatch_caps(int batch_size, int n_rows, int max_sequence, int max_tokens) {

@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 typedef enum tg_minibatch_mode { TG_MINIBATCH_SEQUENCE, TG_MINIBATCH_TRANSITION } tg_minibatch_mode;
+tg_minibatch_mode tg_minibatch_mode_find(const char *name); /* "transition", else sequence */
 
 /* Where the order comes from: counter-based (seed, iteration, epoch), or given permutations of the
  * rows. */

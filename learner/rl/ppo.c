@@ -5,8 +5,6 @@
 #include "common/base/check.h"
 #include "learner/rl/descent.h"
 
-#include <string.h>
-
 #define O tg_ppo_opts
 
 const tg_opt tg_ppo_options[] = {
@@ -80,11 +78,11 @@ static tg_status ppo_update(tg_actor_critic *ac, const void *opts, const tg_roll
                   .clip_range_vf = o->clip_range_vf,
                   .ent_coef = o->ent_coef,
                   .vf_coef = o->vf_coef},
-        .mode = strcmp(o->minibatch, "transition") == 0 ? TG_MINIBATCH_TRANSITION
-                                                        : TG_MINIBATCH_SEQUENCE,
+        .mode = tg_minibatch_mode_find(o->minibatch),
         .batch_size = o->batch_size,
         .normalize_advantage = o->normalize_advantage,
-        .learning_rate = tg_scheduled(o->lr_scheduler_type, o->learning_rate, o->warmup_iters, order),
+        .learning_rate =
+            tg_scheduled(o->lr_scheduler_type, o->learning_rate, o->warmup_iters, order),
         .max_grad_norm = o->max_grad_norm,
         .target_kl = o->target_kl};
     tg_descent d;

@@ -77,8 +77,11 @@ tg_status tg_rollout_create(tg_rollout **out, const int (*lengths)[2], int n_epi
     tg_rollout *r = tg_alloc(sizeof *r);
     tg_arena *a = tg_alloc(sizeof *a);
     if (r && a) {
-        *r = (tg_rollout){
-            .n_episodes = n_episodes, .n_actions = (int)actions, .n_rows = rows_wanted, .block = a};
+        *r = (tg_rollout){.start_id = -1,
+                          .n_episodes = n_episodes,
+                          .n_actions = (int)actions,
+                          .n_rows = rows_wanted,
+                          .block = a};
         if (alloc_arrays(r, a, tokens)) {
             lay_out_episodes(r, lengths);
             *out = r;

@@ -27,6 +27,8 @@ typedef struct tg_rollout {
     int n_episodes;
     int n_actions; /* of all episodes */
     int n_rows;    /* in the buffer */
+    int32_t
+        start_id; /* seq2seq: what the decoder reads first, and prompts are its source; -1: causal */
     /* per action (n_actions), episode by episode */
     float *logp, *ref_logp, *entropy, *value;
     double *task_reward, *kl_reward;

@@ -22,26 +22,14 @@ void tg_replay_note(tg_replay_table *t, const char *what, const char *text) {
     fprintf(t->out, "  %-34s %s\n", what, text);
 }
 
-/* What this version lacks for the case, or NULL. */
-static const char *lacking(const tg_recording *rec) {
-    const char *algorithm = json_string_value(json_object_get(rec->root, "algorithm"));
-    const char *family =
-        json_string_value(json_object_get(json_object_get(rec->root, "model"), "family"));
-    if (!algorithm || strcmp(algorithm, "ppo") != 0)
-        return algorithm ? algorithm : "an unnamed algorithm";
-    if (!family || strcmp(family, "gpt2") != 0) return family ? family : "an unnamed model family";
-    return NULL;
-}
-
 static tg_status replay_case(const char *dir, const tg_replay_opts *opts, tg_replay_table *t,
                              tg_error *err) {
     tg_recording rec;
     tg_backend *be = NULL;
     tg_actor_critic *ac = NULL;
-    const char *why = NULL;
     tg_status st = tg_recording_load(&rec, dir, err);
-    if (rec.root && (why = lacking(&rec))) {
-        fprintf(t->out, "  skipped: %s not built\n", why);
+    if (st == TG_UNSUPPORTED) {
+        fprintf(t->out, "  skipped: %s\n", err->msg);
         t->result->skipped++;
         tg_recording_close(&rec);
         return TG_OK;

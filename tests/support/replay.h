@@ -3,7 +3,7 @@
  * A case folder holds recording.json, initial and final weights (safetensors) and sometimes the
  * gradient of the first minibatch. From the initial weights and the recorded episodes everything is
  * computed again: log-probs, values, rewards, KL coefficient, advantages; then the update runs on
- * the recorded buffer in the recorded order with `minibatch: transition`. */
+ * the recorded buffer in the recorded order, transition by transition. */
 #ifndef TG_TEST_REPLAY_H
 #define TG_TEST_REPLAY_H
 
@@ -11,7 +11,7 @@
 #include "common/base/status.h"
 #include "learner/policy/actor_critic.h"
 #include "learner/rl/kl.h"
-#include "learner/rl/ppo.h"
+#include "learner/rl/algo.h"
 #include "learner/rl/rollout.h"
 
 #include <jansson.h>
@@ -41,7 +41,9 @@ typedef struct tg_recording {
     const char *dir;
     json_t *root; /* recording.json */
     tg_arena arena;
-    tg_ppo_opts ppo;
+    const tg_algo_ops *algo;
+    void *opts; /* of the algorithm */
+    double learning_rate, clip_range, gamma, gae_lambda;
     tg_optim_opts optim;
     tg_kl_controller kl;
     bool norm_reward;

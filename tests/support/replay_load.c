@@ -5,6 +5,7 @@
 #include "common/base/alloc.h"
 #include "common/base/file.h"
 #include "common/nn/safetensors.h"
+#include "learner/rl/pack.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -61,29 +62,39 @@ static tg_status load_json(tg_recording *rec, tg_error *err) {
 
 /* ---- settings ---- */
 
+/* The recorded hyperparameters that the algorithm has an option for, as its options. */
+static tg_status load_options(tg_recording *rec, const json_t *h, tg_error *err) {
+    json_t *given = json_object();
+    for (const tg_opt *o = rec->algo->options; o->key; o++) {
+        json_t *v = json_object_get(h, o->key);
+        if (v) json_object_set(given, o->key, v);
+        if (!strcmp(o->key, "minibatch"))
+            json_object_set_new(given, o->key, json_string("transition"));
+    }
+    char *text = json_dumps(given, JSON_REAL_PRECISION(17));
+    json_decref(given);
+    tg_node *node;
+    tg_status st = tg_tree_parse(&rec->arena, "hyperparameters", text, strlen(text), &node, err);
+    free(text);
+    rec->opts = tg_arena_alloc(&rec->arena, rec->algo->options_size);
+    if (st == TG_OK && !rec->opts) st = tg_fail_nomem(err, rec->algo->options_size);
+    if (st == TG_OK)
+        st = tg_opts_read(rec->algo->options, rec->opts, node, "hyperparameters", &rec->arena, err);
+    return st;
+}
+
 static tg_status load_settings(tg_recording *rec, tg_error *err) {
     const json_t *h = tg_recording_at(rec, "hyperparameters", err);
     const json_t *g = tg_recording_at(rec, "optimizer.groups.0", err);
-    if (!h || !g) return err->status;
-    tg_status st = tg_opts_read(tg_ppo_options, &rec->ppo, NULL, "alg.args", &rec->arena, err);
+    const json_t *name = tg_recording_at(rec, "algorithm", err);
+    if (!h || !g || !name) return err->status;
+    tg_status st = tg_algo_find(json_string_value(name), &rec->algo, err);
+    if (st == TG_OK) st = load_options(rec, h, err);
     if (st != TG_OK) return st;
-    tg_ppo_opts *o = &rec->ppo;
-    o->minibatch = "transition";
-    double *const numbers[] = {&o->learning_rate, &o->gamma,         &o->gae_lambda,
-                               &o->clip_range,    &o->clip_range_vf, &o->ent_coef,
-                               &o->vf_coef,       &o->max_grad_norm, &o->target_kl};
-    static const char *const number_keys[] = {"learning_rate", "gamma",         "gae_lambda",
-                                              "clip_range",    "clip_range_vf", "ent_coef",
-                                              "vf_coef",       "max_grad_norm", "target_kl"};
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        *numbers[i] = tg_json_f64(json_object_get(h, number_keys[i]), *numbers[i]);
-    if (isnan(o->max_grad_norm)) o->max_grad_norm = 0; /* null: no clipping */
-    o->n_steps = (int64_t)tg_json_f64(json_object_get(h, "n_steps"), (double)o->n_steps);
-    o->batch_size = (int64_t)tg_json_f64(json_object_get(h, "batch_size"), (double)o->batch_size);
-    o->n_epochs = (int64_t)tg_json_f64(json_object_get(h, "n_epochs"), (double)o->n_epochs);
-    o->normalize_advantage = tg_json_f64(json_object_get(h, "normalize_advantage"), 1) != 0;
-    if (o->batch_size < 1 || o->n_epochs < 1)
-        return tg_fail(err, TG_DATA, "%s: batch_size and n_epochs must be at least 1", rec->dir);
+    rec->learning_rate = tg_json_f64(json_object_get(h, "learning_rate"), (double)NAN);
+    rec->clip_range = tg_json_f64(json_object_get(h, "clip_range"), (double)NAN);
+    rec->gamma = tg_json_f64(json_object_get(h, "gamma"), (double)NAN);
+    rec->gae_lambda = tg_json_f64(json_object_get(h, "gae_lambda"), (double)NAN);
     const json_t *before = tg_recording_at(rec, "rollout.kl_coeff_before", err);
     if (!before) return err->status;
     rec->kl.coeff = json_number_value(before);
@@ -96,6 +107,7 @@ static tg_status load_settings(tg_recording *rec, tg_error *err) {
                         .beta2 = tg_json_f64(json_array_get(betas, 1), 0.999),
                         .eps = tg_json_f64(json_object_get(g, "eps"), 1e-8),
                         .weight_decay = tg_json_f64(json_object_get(g, "weight_decay"), 1e-6)};
+    if (rec->algo->optimizer) rec->algo->optimizer(rec->opts, &rec->optim);
     return TG_OK;
 }
 
@@ -316,15 +328,20 @@ tg_status tg_recording_networks(tg_recording *rec, tg_backend *be, const char *m
         for (int i = 0; i < 3; i++) tg_model_destroy(&m[i]);
         return st;
     }
-    int longest = 1;
+    int prompt = 1, new = 1;
     for (int i = 0; i < rec->rollout->n_episodes; i++) {
         const tg_episode *ep = &rec->rollout->episodes[i];
-        if (ep->n_prompt + ep->n_actions > longest) longest = ep->n_prompt + ep->n_actions;
+        if (ep->n_prompt > prompt) prompt = ep->n_prompt;
+        if (ep->n_actions > new) new = ep->n_actions;
     }
     tg_algo_plan plan;
-    tg_algo_ppo.plan(&rec->ppo, 1, longest, &plan);
+    rec->algo->plan(rec->opts, 1, prompt + new, &plan);
     plan.caps.seqs = plan.caps.actions =
         plan.caps.tokens; /* whatever n_envs was: never the limit */
+    if (arch.kind == TG_KIND_SEQ2SEQ) {
+        plan.caps = tg_pack_seq2seq_caps(plan.caps, prompt, new);
+        rec->rollout->start_id = arch.start_id;
+    }
     tg_actor_critic_opts opts = {.critic = TG_CRITIC_SEPARATE,
                                  .reference = true,
                                  .optim = rec->optim,

@@ -59,6 +59,12 @@ static int wrong_prompts(const tg_recording *rec) {
     return wrong;
 }
 
+/* Token k of what an observation shows: the prompt, a seq2seq model's start token, the actions so far. */
+static int32_t shown(const tg_rollout *r, const tg_episode *ep, size_t k) {
+    if (r->start_id < 0 || k < (size_t)ep->n_prompt) return ep->tokens[k];
+    return k == (size_t)ep->n_prompt ? r->start_id : ep->tokens[k - 1];
+}
+
 /* Rows whose action, start flag or observation is not what the episodes give. */
 static int wrong_rows(const tg_recording *rec) {
     const tg_rollout *r = rec->rollout;
@@ -67,20 +73,21 @@ static int wrong_rows(const tg_recording *rec) {
     int wrong = 0;
     for (int i = 0; i < r->n_rows; i++) {
         const tg_episode *ep = &r->episodes[r->row_episode[i]];
-        size_t at = (size_t)i, seen = (size_t)(ep->n_prompt + i - ep->first_row);
+        size_t at = (size_t)i, step = (size_t)(i - ep->first_row);
+        size_t seen = (size_t)ep->n_prompt + step + (r->start_id >= 0);
         const json_t *ids = json_array_get(json_object_get(obs, "input_encoded_pt"), at);
         const json_t *mask = json_array_get(json_object_get(obs, "input_attention_mask_pt"), at);
         size_t width = json_array_size(ids);
         bool ok = width >= seen && json_array_size(mask) == width;
         ok = ok && json_integer_value(json_array_get(json_object_get(buffer, "actions"), at)) ==
-                       ep->tokens[seen];
+                       ep->tokens[(size_t)ep->n_prompt + step];
         ok = ok && tg_json_f64(json_array_get(json_object_get(buffer, "episode_starts"), at), -1) ==
                        r->row_start[i];
         for (size_t k = 0; ok && k < width; k++) {
             bool real = k >= width - seen;
             ok = (json_integer_value(json_array_get(mask, k)) != 0) == real;
             if (ok && real)
-                ok = json_integer_value(json_array_get(ids, k)) == ep->tokens[k - (width - seen)];
+                ok = json_integer_value(json_array_get(ids, k)) == shown(r, ep, k - (width - seen));
         }
         wrong += !ok;
     }
@@ -181,7 +188,7 @@ static tg_status compare_returns(tg_recording *rec, tg_replay_table *t, tg_error
     tg_kl_controller kl = rec->kl;
     tg_kl_controller_step(&kl, mean_kl);
     tg_replay_row(t, "KL coefficient after", fabs(kl.coeff - json_number_value(after)), 1e-6);
-    tg_rollout_finish(r, &(tg_returns_opts){rec->ppo.gamma, rec->ppo.gae_lambda, rec->norm_reward});
+    tg_rollout_finish(r, &(tg_returns_opts){rec->gamma, rec->gae_lambda, rec->norm_reward});
     if (json_is_array(last)) last = json_array_get(last, 0);
     if (json_is_array(last)) last = json_array_get(last, 0);
     if (json_is_array(done)) done = json_array_get(done, 0);

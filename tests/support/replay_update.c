@@ -122,13 +122,14 @@ static tg_status compare_rows(watch *w, const json_t *theirs, const tg_minibatch
     tg_status st = TG_OK;
     int edge = 0;
     for (int q = 0; st == TG_OK && q <= RATIO; q++) {
+        if (!json_object_get(theirs, keys[q])) continue;
         st = tg_recording_numbers(w->rec, json_object_get(theirs, keys[q]), keys[q], x,
                                   (size_t)m->n, w->err);
         for (int i = 0; st == TG_OK && i < m->n; i++) {
             double mine = q == RATIO ? exp((double)m->logp[i] - w->rec->row_logp[m->rows[i]])
                                      : (double)ours[q][i];
             note(w, q, q == RATIO ? relative(mine, x[i]) : fabs(mine - x[i]));
-            if (q == RATIO) edge += fabs(fabs(x[i] - 1) - w->rec->ppo.clip_range) < 1e-5;
+            if (q == RATIO) edge += fabs(fabs(x[i] - 1) - w->rec->clip_range) < 1e-5;
         }
     }
     tg_free(x);
@@ -206,9 +207,10 @@ static void on_minibatch(void *arg, const tg_minibatch_report *m) {
         {POLICY, "policy_loss", m->policy_loss}, {VALUE, "value_loss", m->value_loss},
         {ENT, "entropy_loss", m->entropy_loss},  {LOSS, "loss", m->loss},
         {KL, "approx_kl", m->approx_kl},         {CLIP, "clip_fraction", m->clip_fraction},
-        {LR, "lr", w->rec->ppo.learning_rate},
+        {LR, "lr", w->rec->learning_rate},
     };
     for (size_t i = 0; i < sizeof scalars / sizeof scalars[0]; i++) {
+        if (!json_object_get(theirs, scalars[i].key)) continue; /* A2C has no clipping */
         double want = tg_json_f64(json_object_get(theirs, scalars[i].key), (double)NAN);
         note(w, scalars[i].quantity, relative(scalars[i].ours, want));
     }
@@ -295,7 +297,7 @@ tg_status tg_replay_update(tg_recording *rec, tg_actor_critic *ac, tg_replay_tab
     tg_order order = {.permutations = rec->permutations, .n_permutations = rec->n_permutations};
     tg_update_stats stats;
     tg_update_probe probe = {.arg = &w, .minibatch = on_minibatch};
-    tg_status st = tg_algo_ppo.update(ac, &rec->ppo, rec->rollout, &order, &probe, &stats, err);
+    tg_status st = rec->algo->update(ac, rec->opts, rec->rollout, &order, &probe, &stats, err);
     if (st != TG_OK) return st;
     if (w.st != TG_OK) return w.st;
     tg_replay_row(t, "first minibatch: ratio - 1", stats.first_ratio_error, 1e-5);
