@@ -145,6 +145,7 @@ static tg_status read_on_policy(tg_train_settings *s, const tg_node *alg, bool s
     if (st == TG_OK)
         st = tg_opts_read(tg_kl_options, &s->kl, section.kl_div, "alg.kl_div", arena, err);
     if (st == TG_OK) st = read_policy(s, section.policy, alg, schema_only, arena, err);
+    if (st == TG_OK && s->algo->optimizer) s->algo->optimizer(s->algo_opts, &s->optim);
     return st;
 }
 
