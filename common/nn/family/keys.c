@@ -20,6 +20,7 @@ static const struct {
     {"silu", TG_ACT_SILU},
     {"swish", TG_ACT_SILU},
     {"quick_gelu", TG_ACT_QUICK_GELU},
+    {"tanh", TG_ACT_TANH},
 };
 
 static void *field(tg_arch *a, const tg_key *k) {
@@ -48,7 +49,7 @@ static tg_status read_act(const tg_key *k, tg_arch *a, const tg_config_json *c, 
     if (tg_act_find(name, &a->act)) return TG_OK;
     return tg_fail(err, TG_UNSUPPORTED,
                    "%s: %s: \"%.40s\" is not built into this version (there are: gelu, gelu_new, "
-                   "gelu_pytorch_tanh, relu, silu, quick_gelu)",
+                   "gelu_pytorch_tanh, relu, silu, quick_gelu, tanh)",
                    c->path, k->key, name);
 }
 

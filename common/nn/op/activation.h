@@ -5,6 +5,7 @@
  * relu        max(x, 0); its derivative at 0 is 0                  "relu"
  * silu        x / (1 + e^-x)                                       "silu", "swish"
  * quick_gelu  x / (1 + e^(-1.702 x))                               "quick_gelu"
+ * tanh        tanh x                                               "tanh"
  *
  * act_forward:    y (n) = act(x); y may alias x.
  * act_backward:   dx (n) = dy act'(x); dx may alias dy.
@@ -24,6 +25,7 @@ typedef enum tg_act {
     TG_ACT_RELU,
     TG_ACT_SILU,
     TG_ACT_QUICK_GELU,
+    TG_ACT_TANH,
     TG_N_ACTS
 } tg_act;
 

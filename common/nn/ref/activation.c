@@ -23,6 +23,7 @@ static double act(double v, tg_act kind) {
     case TG_ACT_RELU: return v > 0 ? v : 0;
     case TG_ACT_SILU: return v * logistic(v);
     case TG_ACT_QUICK_GELU: return v * logistic(QUICK * v);
+    case TG_ACT_TANH: return tanh(v);
     case TG_N_ACTS: break;
     }
     TG_UNREACHABLE();
@@ -41,6 +42,7 @@ static double slope(double v, tg_act kind) {
     case TG_ACT_SILU: return logistic(v) + v * logistic(v) * logistic(-v);
     case TG_ACT_QUICK_GELU:
         return logistic(QUICK * v) + v * QUICK * logistic(QUICK * v) * logistic(-QUICK * v);
+    case TG_ACT_TANH: return 1 / (cosh(v) * cosh(v));
     case TG_N_ACTS: break;
     }
     TG_UNREACHABLE();

@@ -69,6 +69,15 @@ static inline float slope_quick_gelu(float v) {
     return s + 1.702f * v * s * (1.0f - s);
 }
 
+static inline float of_tanh(float v) {
+    return tanh_f32(v);
+}
+/* 1 - tanh^2 = 4 s (1 - s) with s of 2v: no cancellation where tanh is near 1. */
+static inline float slope_tanh(float v) {
+    float e = exp_f32(v < 0 ? 2.0f * v : -2.0f * v), d = 1.0f + e;
+    return 4.0f * e / (d * d);
+}
+
 #define GATES(name)                                                                                \
     static void gate_##name(float *y, const float *g, const float *u, size_t n) {                  \
         _Pragma("omp simd") for (size_t i = 0; i < n; i++) y[i] = of_##name(g[i]) * u[i];          \
@@ -92,10 +101,12 @@ GATES(gelu)
 GATES(relu)
 GATES(silu)
 GATES(quick_gelu)
+GATES(tanh)
 MAPS(gelu)
 MAPS(relu)
 MAPS(silu)
 MAPS(quick_gelu)
+MAPS(tanh)
 
 static const struct {
     void (*map)(float *y, const float *x, size_t n);
@@ -109,6 +120,7 @@ static const struct {
     [TG_ACT_RELU] = {map_relu, grad_relu, gate_relu, gate_grad_relu},
     [TG_ACT_SILU] = {map_silu, grad_silu, gate_silu, gate_grad_silu},
     [TG_ACT_QUICK_GELU] = {map_quick_gelu, grad_quick_gelu, gate_quick_gelu, gate_grad_quick_gelu},
+    [TG_ACT_TANH] = {map_tanh, grad_tanh, gate_tanh, gate_grad_tanh},
 };
 
 void TG_KERNEL(act)(float *y, const float *x, size_t n, int kind) {
