@@ -75,6 +75,25 @@ static tg_status check_stack(const tg_arch *a, const char *what, tg_error *err) 
     return TG_OK;
 }
 
+/* Embeddings, labels, shared layers. */
+static tg_status check_ends(const tg_arch *a, tg_error *err) {
+    const struct {
+        const char *name;
+        bool is_there;
+        int value, max;
+    } sizes[] = {
+        {"embed_width", a->narrow_embed, a->embed_width, a->n_heads * a->head_dim},
+        {"n_types", a->types, a->n_types, 1 << 16},
+        {"n_labels", a->labels, a->n_labels, 1 << 16},
+        {"n_groups", a->n_groups != 0, a->n_groups, a->n_layers},
+    };
+    for (size_t i = 0; i < TG_COUNT_OF(sizes); i++)
+        if (sizes[i].is_there && (sizes[i].value < 1 || sizes[i].value > sizes[i].max))
+            return tg_fail(err, TG_DATA, "model: %s: expected 1 to %d, found %d", sizes[i].name,
+                           sizes[i].max, sizes[i].value);
+    return TG_OK;
+}
+
 tg_status tg_arch_check(const tg_arch *a, tg_error *err) {
     if (!memchr(a->family, '\0', sizeof a->family) || !tg_family_find(a->family))
         return tg_family_unknown(a->family, err);
@@ -101,6 +120,8 @@ tg_status tg_arch_check(const tg_arch *a, tg_error *err) {
         return tg_fail(err, TG_UNSUPPORTED,
                        "model: relative distances up to %d of %d heads are too many",
                        a->rel_distance, a->n_heads);
+    st = check_ends(a, err);
+    if (st != TG_OK) return st;
     if (!(a->norm_eps >= 0 && a->norm_eps <= 1))
         return tg_fail(err, TG_DATA, "model: norm_eps: expected 0 to 1, found %g",
                        (double)a->norm_eps);

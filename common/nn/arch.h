@@ -65,6 +65,14 @@ typedef struct tg_arch {
     float embed_scale; /* on token embeddings; 0: none */
     int pos_offset;    /* row of the position table that belongs to position 0 */
     tg_rope rope;
+    bool
+        skip_pad; /* positions count the tokens that are not pad_id, which has the row before position 0 */
+    bool narrow_embed; /* embeddings are embed_width wide, then multiplied to width */
+    int embed_width;
+    bool wide_positions; /* those of positions are wide: added behind that product */
+    bool types;          /* each token also has a type, one of n_types, with an embedding */
+    int n_types;
+    int n_groups; /* of layers that share their parameters; 0: each has its own */
     bool alibi;
     int rel_buckets, rel_distance; /* scores get a learned number by distance (T5); 0: none */
     bool qkv_by_head; /* rows of the fused matrix: query, key, value of head 0, then of head 1 */
@@ -75,8 +83,12 @@ typedef struct tg_arch {
     int window; /* keys a query sees in the local layers, itself included; 0: there are none */
     uint64_t local_layers[TG_MAX_LAYERS / 64]; /* bit set */
     tg_act act;
-    bool gated;                     /* MLP: act(gate) times up */
-    bool head_bias;                 /* the output matrix has a bias */
+    bool gated;     /* MLP: act(gate) times up */
+    bool head_bias; /* the output matrix has a bias */
+    bool pooler;    /* a matrix and pool_act on the state of a text's first token, */
+    tg_act pool_act;
+    bool labels; /* from which a last matrix makes n_labels logits */
+    int n_labels;
     float logit_scale;              /* on what the output matrix reads; 0: none */
     int32_t start_id;               /* seq2seq: what a decoder's text begins with; -1: none */
     int32_t bos_id, eos_id, pad_id; /* -1: none, or outside the vocabulary */

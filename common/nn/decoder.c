@@ -74,6 +74,11 @@ static int chunk_width(const tg_arch *a) {
     return (int)kv_width(a) / kv_chunks(a);
 }
 
+/* Embeddings are normalised where they lie. */
+static tg_embed_acts in_place(const tg_acts *a) {
+    return (tg_embed_acts){.raw = a->x, .mean = a->mean1, .rstd = a->rstd1};
+}
+
 /* The source cache, and the encoder's buffers in the place from `shared` on. */
 static void carve_source(tg_carve *c, const tg_arch *arch, tg_decoder_caps caps, size_t shared,
                          struct buffers *b, tg_trunk *t) {
@@ -86,8 +91,7 @@ static void carve_source(tg_carve *c, const tg_arch *arch, tg_decoder_caps caps,
     b->enc.mean = tg_carve_f32(&over, E, 1);
     b->enc.rstd = tg_carve_f32(&over, E, 1);
     c->used = TG_MAX(c->used, over.used);
-    if (enc.embed_norm)
-        b->enc.embed = (tg_embed_acts){b->enc.acts.x, b->enc.acts.mean1, b->enc.acts.rstd1};
+    if (enc.embed_norm) b->enc.embed = in_place(&b->enc.acts);
     b->enc.tokens = tg_carve_i32(c, E);
     b->enc.positions = tg_carve_i32(c, E);
     b->src_k = tg_carve_f32(c, rows, kv_width(arch));
@@ -112,7 +116,8 @@ static void carve_decoder(tg_carve *c, const tg_arch *arch, tg_decoder_caps caps
     b->k_rows = tg_carve_i32(c, W * (size_t)kv_chunks(arch));
     b->v_rows = tg_carve_i32(c, W * (size_t)kv_chunks(arch));
     tg_carve_tables(c, arch, max_len, false, t);
-    if (arch->embed_norm) b->embed = (tg_embed_acts){b->acts.x, b->acts.mean1, b->acts.rstd1};
+    if (arch->embed_norm) b->embed = in_place(&b->acts);
+    if (arch->narrow_embed) b->embed.raw = b->acts.up; /* as wide, and free before the layers */
     int32_t **per_slot[] = {&b->offsets, &b->slots, &b->lengths, &b->cache_rows};
     for (size_t i = 0; i < TG_COUNT_OF(per_slot); i++) *per_slot[i] = tg_carve_i32(c, S + 1);
     b->kv = tg_carve_f32(c, S, kv_width(arch));
@@ -254,7 +259,7 @@ static void finish(tg_decoder *d, const float *rows, int B, float *logits) {
     const tg_trunk *t = &d->trunk;
     const struct buffers *b = &d->b;
     tg_trunk_final(t, b->hidden, b->mean, b->rstd, rows, B);
-    tg_trunk_logits(t, b->logits, b->hidden, B);
+    tg_trunk_logits(t, b->logits, b->hidden, t->arch.narrow_embed ? b->acts.up : b->hidden, B);
     tg_backend_download(t->be, logits, b->logits,
                         (size_t)B * (size_t)t->arch.vocab_size * sizeof(float));
 }

@@ -5,16 +5,19 @@
 
 #include <stdio.h>
 
-typedef enum group { EMBEDDINGS, ATTENTION, MLP, NORMS, HEAD, VALUE_HEAD, N_GROUPS } group;
+typedef enum group { EMBEDDINGS, ATTENTION, MLP, NORMS, HEAD, LABELS, VALUE_HEAD, N_GROUPS } group;
 
-static const char *const group_names[] = {"embeddings", "attention",   "MLP",
-                                          "norms",      "output head", "value head"};
+static const char *const group_names[] = {"embeddings",  "attention", "MLP",       "norms",
+                                          "output head", "labels",    "value head"};
 
 /* Roles are listed in the order of the computation; a bias follows its weight. */
 static group group_of(tg_param_role role) {
     switch (role) {
     case TG_ROLE_TOKEN_EMBED:
-    case TG_ROLE_POS_EMBED: return EMBEDDINGS;
+    case TG_ROLE_POS_EMBED:
+    case TG_ROLE_TYPE_EMBED:
+    case TG_ROLE_EMBED_IN_W:
+    case TG_ROLE_EMBED_IN_B: return EMBEDDINGS;
     case TG_ROLE_UP_W:
     case TG_ROLE_UP_B:
     case TG_ROLE_GATED_W:
@@ -31,12 +34,20 @@ static group group_of(tg_param_role role) {
     case TG_ROLE_POST1_B:
     case TG_ROLE_POST2_W:
     case TG_ROLE_POST2_B:
+    case TG_ROLE_CROSS_NORM_W:
+    case TG_ROLE_CROSS_NORM_B:
     case TG_ROLE_EMBED_NORM_W:
     case TG_ROLE_EMBED_NORM_B:
     case TG_ROLE_FINAL_W:
     case TG_ROLE_FINAL_B: return NORMS;
+    case TG_ROLE_HEAD_IN_W:
+    case TG_ROLE_HEAD_IN_B:
     case TG_ROLE_HEAD_W:
     case TG_ROLE_HEAD_B: return HEAD;
+    case TG_ROLE_POOL_W:
+    case TG_ROLE_POOL_B:
+    case TG_ROLE_LABELS_W:
+    case TG_ROLE_LABELS_B: return LABELS;
     case TG_ROLE_VALUE_W: return VALUE_HEAD;
     default: return ATTENTION;
     }
@@ -101,12 +112,18 @@ void tg_model_summary(tg_buf *out, const tg_arch *a, const tg_params *params, co
     tg_buf_printf(out, "  layers       %d of width %d, MLP %d, %d heads of %d", a->n_layers,
                   a->width, a->mlp_width, a->n_heads, a->head_dim);
     if (a->n_kv_heads != a->n_heads) tg_buf_printf(out, " (%d for keys and values)", a->n_kv_heads);
+    if (a->kind == TG_KIND_SEQ2SEQ)
+        tg_buf_printf(out, "\n  encoder      %d layers, MLP %d, %d heads of %d", a->enc_layers,
+                      a->enc_mlp_width, a->enc_heads, a->enc_head_dim);
     tg_buf_printf(out, "\n  vocabulary   %d, positions %d\n  stored as    ", a->vocab_size,
                   a->max_positions);
     put_types(out, params, w);
     tg_buf_puts(out, ", ");
     put_bytes(out, (double)bytes);
     tg_buf_printf(out, " in %zu file%s\n", w->set.n, w->set.n == 1 ? "" : "s");
-    tg_buf_printf(out, "  output head  %s\n", a->tied_head ? "tied to the embeddings" : "its own");
+    if (a->kind != TG_KIND_ENCODER)
+        tg_buf_printf(out, "  output head  %s\n",
+                      a->tied_head ? "tied to the embeddings" : "its own");
+    if (a->labels) tg_buf_printf(out, "  labels       %d\n", a->n_labels);
     put_groups(out, params, total);
 }

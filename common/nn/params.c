@@ -24,6 +24,9 @@ static int dim_of(const tg_arch *a, tg_dim dim) {
     case TG_DIM_HEADS: return a->n_heads;
     case TG_DIM_BUCKETS: return a->rel_buckets;
     case TG_DIM_ONE: return 1;
+    case TG_DIM_EMBED: return a->narrow_embed ? a->embed_width : a->width;
+    case TG_DIM_TYPES: return a->n_types;
+    case TG_DIM_LABELS: return a->n_labels;
     }
     TG_UNREACHABLE();
 }
@@ -98,7 +101,8 @@ static void add_rows(tg_params *p, const tg_arch *arch, const tg_family_tensor *
         }
         const tg_family_tensor *end = t;
         while (is_layered(end) && end->stack == t->stack) end++;
-        for (int layer = 0; layer < of->n_layers; layer++)
+        int layers = of->n_groups ? of->n_groups : of->n_layers;
+        for (int layer = 0; layer < layers; layer++)
             for (const tg_family_tensor *row = t; row < end; row++) add_row(p, of, row, layer);
         t = end;
     }

@@ -20,6 +20,9 @@ enum { TG_PARAM_NAME_MAX = 96 };
 typedef enum tg_param_role {
     TG_ROLE_TOKEN_EMBED,
     TG_ROLE_POS_EMBED,
+    TG_ROLE_TYPE_EMBED,
+    TG_ROLE_EMBED_IN_W, /* narrow embeddings to the width of the layers */
+    TG_ROLE_EMBED_IN_B,
     TG_ROLE_REL_BIAS, /* (buckets, heads) what a distance adds to scores, in all layers */
     TG_ROLE_NORM1_W, /* before attention; with norm_after behind it, as the other norms of a layer */
     TG_ROLE_NORM1_B,
@@ -59,8 +62,14 @@ typedef enum tg_param_role {
     TG_ROLE_EMBED_NORM_B,
     TG_ROLE_FINAL_W, /* norm after the last layer */
     TG_ROLE_FINAL_B,
+    TG_ROLE_HEAD_IN_W, /* states to narrow embeddings, which the output matrix reads */
+    TG_ROLE_HEAD_IN_B,
     TG_ROLE_HEAD_W, /* absent when tied */
     TG_ROLE_HEAD_B,
+    TG_ROLE_POOL_W, /* of a text's first state */
+    TG_ROLE_POOL_B,
+    TG_ROLE_LABELS_W, /* of that */
+    TG_ROLE_LABELS_B,
     TG_ROLE_VALUE_W,
     TG_N_ROLES
 } tg_param_role;

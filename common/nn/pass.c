@@ -52,6 +52,14 @@ static tg_status check_actions(const tg_pass *p, const tg_batch *b, tg_error *er
     return TG_OK;
 }
 
+static tg_status check_types(const tg_arch *arch, const tg_batch *b, tg_error *err) {
+    for (int i = 0; b->types && i < b->n_tokens; i++)
+        if (b->types[i] < 0 || b->types[i] >= TG_MAX(arch->n_types, 1))
+            return tg_fail(err, TG_DATA, "batch: token %d is of type %d, the model has %d types", i,
+                           b->types[i], arch->n_types);
+    return TG_OK;
+}
+
 static tg_status check_batch(const tg_pass *p, const tg_batch *b, tg_pass_out out, tg_error *err) {
     const tg_arch *arch = &p->m->arch;
     tg_status st = check_sizes(p, b, err);
@@ -60,6 +68,7 @@ static tg_status check_batch(const tg_pass *p, const tg_batch *b, tg_pass_out ou
     if (st == TG_OK && p->seq2seq)
         st = check_texts(&p->enc.trunk.arch, "source", b->src_tokens, b->n_src, b->src_offsets,
                          b->n_seqs, err);
+    if (st == TG_OK) st = check_types(arch, b, err);
     if (st == TG_OK) st = check_actions(p, b, err);
     if (st != TG_OK) return st;
     if (out.value && !arch->value_head)
@@ -69,6 +78,14 @@ static tg_status check_batch(const tg_pass *p, const tg_batch *b, tg_pass_out ou
     return TG_OK;
 }
 
+/* The same where a pad token inside a text does not count, and has the row before the first. */
+static void positions_without_pad(tg_pass *p, const tg_arch *arch, const int32_t *tokens,
+                                  const int32_t *offsets) {
+    for (int k = 0; k < p->n_seqs; k++)
+        for (int i = offsets[k], at = arch->pos_offset; i < offsets[k + 1]; i++)
+            p->host_positions[i] = tokens[i] == arch->pad_id ? arch->pos_offset - 1 : at++;
+}
+
 /* Tokens, offsets and positions, which restart at each sequence. */
 static void upload_stack(tg_pass *p, tg_pass_stack *s, const int32_t *tokens, int n,
                          const int32_t *offsets) {
@@ -76,6 +93,7 @@ static void upload_stack(tg_pass *p, tg_pass_stack *s, const int32_t *tokens, in
     for (int k = 0; k < p->n_seqs; k++)
         for (int i = offsets[k]; i < offsets[k + 1]; i++)
             p->host_positions[i] = i - offsets[k] + s->trunk.arch.pos_offset;
+    if (s->trunk.arch.skip_pad) positions_without_pad(p, &s->trunk.arch, tokens, offsets);
     s->n_tokens = n;
     tg_backend_upload(be, s->tokens, tokens, (size_t)n * sizeof(int32_t));
     tg_backend_upload(be, s->positions, p->host_positions, (size_t)n * sizeof(int32_t));
@@ -87,6 +105,11 @@ static void upload_batch(tg_pass *p, const tg_batch *batch) {
     size_t A = (size_t)batch->n_actions;
     upload_stack(p, &p->main, batch->tokens, batch->n_tokens, batch->offsets);
     if (p->seq2seq) upload_stack(p, &p->enc, batch->src_tokens, batch->n_src, batch->src_offsets);
+    size_t N = (size_t)batch->n_tokens;
+    if (p->m->arch.types && batch->types)
+        tg_backend_upload(be, p->main.embed.types, batch->types, N * sizeof(int32_t));
+    else if (p->m->arch.types) /* all bits zero: the first type */
+        be->ops->fill(be, (float *)(void *)p->main.embed.types, 0.0f, N);
     if (!A) return;
     tg_backend_upload(be, p->b.act_row, batch->act_row, A * sizeof(int32_t));
     tg_backend_upload(be, p->b.act_token, batch->act_token, A * sizeof(int32_t));
@@ -128,10 +151,6 @@ static void run_stack(tg_pass *p, tg_pass_stack *s) {
     s->held = t->arch.n_layers - 1;
 }
 
-static const float *last_rows(const tg_pass_stack *s) {
-    return s->layers[s->trunk.arch.n_layers - 1].out;
-}
-
 /* Only the rows that carry an action pass the final norm and the heads. */
 static void run_heads(tg_pass *p) {
     const tg_trunk *t = &p->main.trunk;
@@ -139,15 +158,12 @@ static void run_heads(tg_pass *p) {
     const tg_ops *ops = t->be->ops;
     int A = p->n_actions, C = t->arch.width;
     if (!A) return;
-    ops->gather_rows(t->be, b->rows, last_rows(&p->main), b->act_row, A, C);
+    ops->gather_rows(t->be, b->rows, tg_pass_last_rows(&p->main), b->act_row, A, C);
     tg_trunk_final(t, b->hidden, b->mean, b->rstd, b->rows, A);
-    if (p->has_lm && b->lm != b->hidden) {
-        ops->copy(t->be, b->lm, b->hidden, (size_t)A * (size_t)C);
-        ops->scale(t->be, b->lm, t->arch.logit_scale, (size_t)A * (size_t)C);
-    }
     if (p->has_lm)
         ops->head_forward(
-            t->be, b->logp, b->entropy, b->lse, b->lm, t->top.w[TG_ROLE_HEAD_W], b->act_token, A, C,
+            t->be, b->logp, b->entropy, b->lse, tg_trunk_lm(t, b->lm, b->hidden, A),
+            t->top.w[TG_ROLE_HEAD_W], b->act_token, A, tg_trunk_embed_width(&t->arch),
             t->arch.vocab_size,
             (tg_head_extra){.bias = t->top.w[TG_ROLE_HEAD_B], .softcap = t->arch.logit_softcap});
     if (p->has_value)
@@ -162,11 +178,12 @@ tg_status tg_pass_forward(tg_pass *p, const tg_batch *batch, tg_pass_out out, tg
     p->n_actions = batch->n_actions;
     p->has_lm = out.logp || out.entropy;
     p->has_value = out.value != NULL;
+    p->has_labels = false;
     upload_batch(p, batch);
     if (p->seq2seq) {
         run_stack(p, &p->enc);
-        tg_trunk_final(&p->enc.trunk, p->b.states, p->b.smean, p->b.srstd, last_rows(&p->enc),
-                       p->enc.n_tokens);
+        tg_trunk_final(&p->enc.trunk, p->b.states, p->b.smean, p->b.srstd,
+                       tg_pass_last_rows(&p->enc), p->enc.n_tokens);
     }
     run_stack(p, &p->main);
     run_heads(p);
@@ -217,14 +234,15 @@ static const float *make_states(const tg_pass *p, int k) {
 
 static const float *make_logits(const tg_pass *p, int k) {
     make_states(p, k);
-    tg_trunk_logits(&p->main.trunk, p->b.logits, p->b.logit_h, k);
+    tg_trunk_logits(&p->main.trunk, p->b.logits, p->b.logit_h, p->b.logit_lm, k);
     return p->b.logits;
 }
 
 tg_status tg_pass_states(tg_pass *p, const int32_t *rows, int n, float *states, tg_error *err) {
     tg_status st = check_rows(&p->main, rows, n, err);
     if (st == TG_OK)
-        read_rows(p, last_rows(&p->main), rows, n, make_states, (size_t)p->m->arch.width, states);
+        read_rows(p, tg_pass_last_rows(&p->main), rows, n, make_states, (size_t)p->m->arch.width,
+                  states);
     return st;
 }
 
@@ -242,7 +260,7 @@ tg_status tg_pass_logits(tg_pass *p, const int32_t *rows, int n, float *logits, 
     if (st == TG_OK && !p->main.trunk.top.w[TG_ROLE_HEAD_W])
         st = tg_fail(err, TG_BUG, "pass: logits asked of a model without a language head");
     if (st == TG_OK)
-        read_rows(p, last_rows(&p->main), rows, n, make_logits, (size_t)p->m->arch.vocab_size,
-                  logits);
+        read_rows(p, tg_pass_last_rows(&p->main), rows, n, make_logits,
+                  (size_t)p->m->arch.vocab_size, logits);
     return st;
 }

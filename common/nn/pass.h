@@ -25,6 +25,7 @@ typedef struct tg_batch {
                                  restart at each */
     const int32_t *act_row;   /* (n_actions) row of the state; the action follows it */
     const int32_t *act_token; /* (n_actions) */
+    const int32_t *types;     /* (n_tokens) of models that have types; NULL: all 0 */
     /* seq2seq; all 0 otherwise */
     int n_src;
     const int32_t *src_tokens;  /* (n_src) */
@@ -71,6 +72,12 @@ tg_status tg_pass_states(tg_pass *p, const int32_t *rows, int n, float *states,
                          tg_error *err) TG_MUST_CHECK;
 tg_status tg_pass_source_states(tg_pass *p, const int32_t *rows, int n, float *states,
                                 tg_error *err) TG_MUST_CHECK;
+/* Models with labels (tg_arch.labels): the batch through the layers, and from each text's first state its logits, host (n_seqs,
+ * n_labels). Actions are not looked at. */
+tg_status tg_pass_labels(tg_pass *p, const tg_batch *batch, float *logits,
+                         tg_error *err) TG_MUST_CHECK;
+/* After tg_pass_labels of a train pass: model->grad += the gradient for dlogits, host (n_seqs, n_labels). */
+tg_status tg_pass_labels_backward(tg_pass *p, const float *dlogits, tg_error *err) TG_MUST_CHECK;
 /* Full logits of the last forward at given rows, host (n, V): for tests, `textgen logprob` checks
  * and beam search. */
 tg_status tg_pass_logits(tg_pass *p, const int32_t *rows, int n, float *logits,

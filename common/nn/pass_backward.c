@@ -5,8 +5,8 @@
 #include "common/nn/pass_state.h"
 
 /* For y = x w + b:  dw += x^T dy,  db += sum dy. */
-static void weight_backward(const tg_trunk *t, const tg_tensors *q, tg_param_role role,
-                            const float *dy, const float *x, int N, int out, int in) {
+void tg_pass_weight_backward(const tg_trunk *t, const tg_tensors *q, tg_param_role role,
+                             const float *dy, const float *x, int N, int out, int in) {
     const tg_ops *ops = t->be->ops;
     if (t->arch.out_in)
         ops->matmul(t->be, q->g[role], dy, x, out, in, N, true, false, true);
@@ -16,8 +16,8 @@ static void weight_backward(const tg_trunk *t, const tg_tensors *q, tg_param_rol
 }
 
 /* dx (N,in) = dy w^T, or += when accumulate. */
-static void input_backward(const tg_trunk *t, const tg_tensors *q, tg_param_role role, float *dx,
-                           const float *dy, int N, int out, int in, bool accumulate) {
+void tg_pass_input_backward(const tg_trunk *t, const tg_tensors *q, tg_param_role role, float *dx,
+                            const float *dy, int N, int out, int in, bool accumulate) {
     t->be->ops->matmul(t->be, dx, dy, q->w[role], N, in, out, false, !t->arch.out_in, accumulate);
 }
 
@@ -26,7 +26,7 @@ static void norm_backward(const tg_trunk *t, const tg_tensors *q, tg_param_role 
                           const float *dy, const float *x, const float *mean, const float *rstd,
                           int N) {
     const tg_arch *a = &t->arch;
-    int C = a->width;
+    int C = role == TG_ROLE_EMBED_NORM_W ? tg_trunk_embed_width(a) : a->width;
     if (a->norm == TG_NORM_RMS)
         t->be->ops->rmsnorm_backward(t->be, dx, q->g[role], dy, x, rstd, q->w[role], true,
                                      (tg_rms_dims){N, 1, C, C, C, a->norm_offset});
@@ -71,10 +71,10 @@ static void branch_end(tg_pass *p, const tg_pass_stack *s, int layer, const tg_b
     const tg_tensors *q = &t->layers[layer];
     const int N = s->n_tokens, C = t->arch.width;
     if (t->arch.norm_after) {
-        input_backward(t, q, role, p->b.dx, dy, N, out, C, true);
+        tg_pass_input_backward(t, q, role, p->b.dx, dy, N, out, C, true);
         return;
     }
-    input_backward(t, q, role, d, dy, N, out, C, false);
+    tg_pass_input_backward(t, q, role, d, dy, N, out, C, false);
     norm_backward(t, q, br->norm, p->b.dx, d, br->x, br->mean, br->rstd, N);
 }
 
@@ -90,13 +90,14 @@ static void mlp_backward(tg_pass *p, const tg_pass_stack *s, int layer) {
     const int U = tg_trunk_up_width(&t->arch);
     const float *dy = branch_gradient(p, s, layer, &br);
     tg_trunk_act(t, b->act, a->up, N);
-    weight_backward(t, q, TG_ROLE_DOWN_W, dy, b->act, N, C, F);
-    input_backward(t, q, TG_ROLE_DOWN_W, b->act, dy, N, C, F, false);
+    tg_pass_weight_backward(t, q, TG_ROLE_DOWN_W, dy, b->act, N, C, F);
+    tg_pass_input_backward(t, q, TG_ROLE_DOWN_W, b->act, dy, N, C, F, false);
     if (t->arch.gated)
         ops->gated_backward(t->be, b->wide, b->act, a->up, N, F, t->arch.act);
     else
         ops->act_backward(t->be, b->wide, b->wide, a->up, (size_t)N * (size_t)F, t->arch.act);
-    weight_backward(t, q, TG_ROLE_UP_W, b->wide, branch_input(s, layer, &br, b->d1), N, U, C);
+    tg_pass_weight_backward(t, q, TG_ROLE_UP_W, b->wide, branch_input(s, layer, &br, b->d1), N, U,
+                            C);
     branch_end(p, s, layer, &br, TG_ROLE_UP_W, b->wide, U, b->d2);
 }
 
@@ -129,14 +130,15 @@ static void attn_backward(tg_pass *p, const tg_pass_stack *s, int layer) {
     int N = s->n_tokens, C = t->arch.width, HD = tg_trunk_attn_width(&t->arch);
     float *datt = b->d1, *dqkv = b->wide;
     const float *dy = branch_gradient(p, s, layer, &br);
-    weight_backward(t, q, TG_ROLE_ATTN_OUT_W, dy, a->att, N, C, HD);
-    input_backward(t, q, TG_ROLE_ATTN_OUT_W, datt, dy, N, C, HD, false);
+    tg_pass_weight_backward(t, q, TG_ROLE_ATTN_OUT_W, dy, a->att, N, C, HD);
+    tg_pass_input_backward(t, q, TG_ROLE_ATTN_OUT_W, datt, dy, N, C, HD, false);
     ops->fill(t->be, dqkv, 0.0f, (size_t)N * (size_t)at.stride);
     ops->attention_backward(t->be, dqkv, dqkv + at.k, dqkv + at.v, datt, a->att, a->lse, a->qkv,
                             a->qkv + at.k, a->qkv + at.v, at.stride, s->offsets, p->n_seqs,
                             tg_trunk_attn(t, layer));
     heads_in_backward(s, layer, dqkv);
-    weight_backward(t, q, TG_ROLE_QKV_W, dqkv, branch_input(s, layer, &br, b->d1), N, at.stride, C);
+    tg_pass_weight_backward(t, q, TG_ROLE_QKV_W, dqkv, branch_input(s, layer, &br, b->d1), N,
+                            at.stride, C);
     branch_end(p, s, layer, &br, TG_ROLE_QKV_W, dqkv, at.stride, b->d2);
 }
 
@@ -153,17 +155,34 @@ static void cross_backward(tg_pass *p, int layer) {
     const int HD = tg_trunk_attn_width(&t->arch), GD = tg_trunk_kv_width(&t->arch);
     float *datt = b->d1, *dq = b->d2, *dkv = b->wide;
     const float *dy = branch_gradient(p, s, layer, &br);
-    weight_backward(t, q, TG_ROLE_CROSS_OUT_W, dy, a->catt, N, C, HD);
-    input_backward(t, q, TG_ROLE_CROSS_OUT_W, datt, dy, N, C, HD, false);
+    tg_pass_weight_backward(t, q, TG_ROLE_CROSS_OUT_W, dy, a->catt, N, C, HD);
+    tg_pass_input_backward(t, q, TG_ROLE_CROSS_OUT_W, datt, dy, N, C, HD, false);
     ops->fill(t->be, dq, 0.0f, (size_t)N * (size_t)HD);
     ops->fill(t->be, dkv, 0.0f, (size_t)P * 2 * (size_t)GD);
     ops->attention_backward(t->be, dq, dkv, dkv + GD, datt, a->catt, a->clse, a->cq, a->ckv,
                             a->ckv + GD, HD, s->offsets, p->n_seqs, tg_pass_source(p));
-    weight_backward(t, q, TG_ROLE_CROSS_K_W, dkv, b->states, P, 2 * GD, C);
+    tg_pass_weight_backward(t, q, TG_ROLE_CROSS_K_W, dkv, b->states, P, 2 * GD, C);
     if (p->embed_trained)
-        input_backward(t, q, TG_ROLE_CROSS_K_W, b->dstates, dkv, P, 2 * GD, C, true);
-    weight_backward(t, q, TG_ROLE_CROSS_Q_W, dq, branch_input(s, layer, &br, b->d1), N, HD, C);
+        tg_pass_input_backward(t, q, TG_ROLE_CROSS_K_W, b->dstates, dkv, P, 2 * GD, C, true);
+    tg_pass_weight_backward(t, q, TG_ROLE_CROSS_Q_W, dq, branch_input(s, layer, &br, b->d1), N, HD,
+                            C);
     branch_end(p, s, layer, &br, TG_ROLE_CROSS_Q_W, dq, HD, b->d1);
+}
+
+/* Gradient of narrow embeddings (N,E), in `to`, from that of the widened ones (N,C). `norm` is scratch. */
+static void widen_backward(tg_pass *p, const tg_pass_stack *s, float *to, float *norm) {
+    const tg_trunk *t = &s->trunk;
+    const tg_arch *a = &t->arch;
+    const float *in = s->embed.raw;
+    if (a->embed_norm) {
+        tg_trunk_norm(t, &t->top, TG_ROLE_EMBED_NORM_W, norm, s->embed.mean, s->embed.rstd,
+                      s->embed.raw, s->n_tokens);
+        in = norm;
+    }
+    tg_pass_weight_backward(t, &t->top, TG_ROLE_EMBED_IN_W, p->b.dx, in, s->n_tokens, a->width,
+                            a->embed_width);
+    tg_pass_input_backward(t, &t->top, TG_ROLE_EMBED_IN_W, to, p->b.dx, s->n_tokens, a->width,
+                           a->embed_width, false);
 }
 
 /* dx, of the first layer's input, reaches the tables. */
@@ -171,28 +190,36 @@ static void embed_backward(tg_pass *p, const tg_pass_stack *s) {
     const tg_trunk *t = &s->trunk;
     const tg_ops *ops = t->be->ops;
     const tg_pass_buffers *b = &p->b;
-    int N = s->n_tokens, C = t->arch.width;
-    size_t n = (size_t)N * (size_t)C;
+    const tg_arch *a = &t->arch;
+    int N = s->n_tokens, E = tg_trunk_embed_width(a);
+    size_t n = (size_t)N * (size_t)E;
     float *dx = b->dx, *dpos = t->top.g[TG_ROLE_POS_EMBED];
-    if (dpos && t->arch.norm_first) ops->embed_backward(t->be, dpos, dx, s->positions, N, C);
-    if (t->arch.embed_norm) {
-        dx = b->d1;
-        ops->fill(t->be, dx, 0.0f, n);
-        norm_backward(t, &t->top, TG_ROLE_EMBED_NORM_W, dx, b->dx, s->embed.raw, s->embed.mean,
-                      s->embed.rstd, N);
+    const bool late = a->norm_first || a->wide_positions;
+    if (dpos && late) ops->embed_backward(t->be, dpos, dx, s->positions, N, a->width);
+    if (a->narrow_embed) {
+        widen_backward(p, s, b->d2, b->d1);
+        dx = b->d2;
     }
-    if (dpos && !t->arch.norm_first) ops->embed_backward(t->be, dpos, dx, s->positions, N, C);
-    if (tg_trunk_scales(&t->arch)) ops->scale(t->be, dx, t->arch.embed_scale, n);
+    if (a->embed_norm) {
+        ops->fill(t->be, b->d1, 0.0f, n);
+        norm_backward(t, &t->top, TG_ROLE_EMBED_NORM_W, b->d1, dx, s->embed.raw, s->embed.mean,
+                      s->embed.rstd, N);
+        dx = b->d1;
+    }
+    if (dpos && !late) ops->embed_backward(t->be, dpos, dx, s->positions, N, E);
+    if (a->types)
+        ops->embed_backward(t->be, t->top.g[TG_ROLE_TYPE_EMBED], dx, s->embed.types, N, E);
+    if (tg_trunk_scales(a)) ops->scale(t->be, dx, a->embed_scale, n);
     float *g = t->top.g[TG_ROLE_TOKEN_EMBED];
-    float *pad =
-        t->arch.pad_fixed && t->arch.pad_id >= 0 ? g + (size_t)t->arch.pad_id * (size_t)C : NULL;
-    if (pad) ops->copy(t->be, b->d2, pad, (size_t)C);
-    ops->embed_backward(t->be, g, dx, s->tokens, N, C);
-    if (pad) ops->copy(t->be, pad, b->d2, (size_t)C);
+    float *pad = a->pad_fixed && a->pad_id >= 0 ? g + (size_t)a->pad_id * (size_t)E : NULL;
+    float *kept = dx == b->d2 ? b->d1 : b->d2;
+    if (pad) ops->copy(t->be, kept, pad, (size_t)E);
+    ops->embed_backward(t->be, g, dx, s->tokens, N, E);
+    if (pad) ops->copy(t->be, pad, kept, (size_t)E);
 }
 
 /* dx, of the last layer's output, becomes gradients of all that is trained of the stack. */
-static void stack_backward(tg_pass *p, tg_pass_stack *s) {
+void tg_pass_stack_backward(tg_pass *p, tg_pass_stack *s) {
     const tg_trunk *t = &s->trunk;
     const tg_ops *ops = t->be->ops;
     const size_t n = (size_t)s->n_tokens * (size_t)t->arch.width;
@@ -224,7 +251,7 @@ static void encoder_backward(tg_pass *p) {
     } else {
         ops->copy(t->be, b->dx, b->dstates, n);
     }
-    stack_backward(p, &p->enc);
+    tg_pass_stack_backward(p, &p->enc);
 }
 
 static void upload_or_clear(tg_pass *p, float *device, const float *host) {
@@ -240,15 +267,20 @@ static void heads_backward(tg_pass *p, float *dhidden, bool lm, bool value) {
     const tg_trunk *t = &p->main.trunk;
     const tg_ops *ops = t->be->ops;
     const tg_pass_buffers *b = &p->b;
-    int A = p->n_actions, C = t->arch.width;
+    int A = p->n_actions, C = t->arch.width, E = tg_trunk_embed_width(&t->arch);
+    float *dlm = t->arch.narrow_embed ? b->d2 : dhidden;
     if (lm)
-        ops->head_backward(t->be, dhidden, t->top.g[TG_ROLE_HEAD_W], b->dlogp, b->dentropy, b->lm,
-                           t->top.w[TG_ROLE_HEAD_W], b->act_token, b->lse, b->entropy, A, C,
+        ops->head_backward(t->be, dlm, t->top.g[TG_ROLE_HEAD_W], b->dlogp, b->dentropy, b->lm,
+                           t->top.w[TG_ROLE_HEAD_W], b->act_token, b->lse, b->entropy, A, E,
                            t->arch.vocab_size,
                            (tg_head_extra){t->top.w[TG_ROLE_HEAD_B], t->top.g[TG_ROLE_HEAD_B],
                                            t->arch.logit_softcap});
     if (lm && t->arch.logit_scale > 0)
-        ops->scale(t->be, dhidden, t->arch.logit_scale, (size_t)A * (size_t)C);
+        ops->scale(t->be, dlm, t->arch.logit_scale, (size_t)A * (size_t)E);
+    if (lm && t->arch.narrow_embed) {
+        tg_pass_weight_backward(t, &t->top, TG_ROLE_HEAD_IN_W, dlm, b->hidden, A, E, C);
+        tg_pass_input_backward(t, &t->top, TG_ROLE_HEAD_IN_W, dhidden, dlm, A, E, C, false);
+    }
     if (!value) return;
     ops->matmul(t->be, t->top.g[TG_ROLE_VALUE_W], b->dvalue, b->hidden, 1, C, A, true, false, true);
     ops->matmul(t->be, dhidden, b->dvalue, t->top.w[TG_ROLE_VALUE_W], A, C, 1, false, false, lm);
@@ -278,7 +310,7 @@ tg_status tg_pass_backward(tg_pass *p, const float *dlogp, const float *dentropy
     ops->fill(t->be, b->dx, 0.0f, (size_t)N * (size_t)C);
     ops->scatter_add_rows(t->be, b->dx, drows, b->act_row, A, C);
     if (p->seq2seq) ops->fill(t->be, b->dstates, 0.0f, (size_t)p->enc.n_tokens * (size_t)C);
-    stack_backward(p, &p->main);
+    tg_pass_stack_backward(p, &p->main);
     if (p->seq2seq && p->embed_trained) encoder_backward(p);
     return TG_OK;
 }

@@ -72,7 +72,9 @@ static void carve_train(tg_carve *c, const tg_arch *arch, const tg_arch *enc, tg
                         tg_pass_buffers *b) {
     size_t N = (size_t)caps.tokens, A = (size_t)caps.actions, C = (size_t)arch->width;
     size_t P = enc ? (size_t)caps.src : 0, rows = TG_MAX(N, P), kv = 0;
+    size_t most = TG_MAX(TG_MAX(rows, A), (size_t)caps.seqs);
     int narrow = TG_MAX(arch->width, tg_trunk_attn_width(arch));
+    narrow = TG_MAX(narrow, tg_trunk_embed_width(arch));
     size_t wide = wide_floats(arch, N), act = N * (size_t)arch->mlp_width;
     if (enc) {
         narrow = TG_MAX(narrow, tg_trunk_attn_width(enc));
@@ -85,8 +87,8 @@ static void carve_train(tg_carve *c, const tg_arch *arch, const tg_arch *enc, tg
     b->dentropy = tg_carve_f32(c, A, 1);
     b->dvalue = tg_carve_f32(c, A, 1);
     b->dx = tg_carve_f32(c, rows, C);
-    b->d1 = tg_carve_f32(c, TG_MAX(rows, A), (size_t)narrow);
-    b->d2 = tg_carve_f32(c, TG_MAX(rows, A), (size_t)narrow);
+    b->d1 = tg_carve_f32(c, most, (size_t)narrow);
+    b->d2 = tg_carve_f32(c, most, (size_t)narrow);
     b->dy = arch->parallel || tg_trunk_keeps_post(arch) ? tg_carve_f32(c, rows, C) : NULL;
     b->wide = b->act = tg_carve_f32(c, TG_MAX(wide, kv), 1);
     if (arch->gated) b->act = tg_carve_f32(c, act, 1);
@@ -130,14 +132,19 @@ static tg_acts carve_trained(tg_carve *c, const tg_arch *arch, size_t N, size_t 
 /* s->layers may be NULL: only the size is wanted. */
 static void carve_stack(tg_carve *c, const tg_arch *arch, int rows, tg_pass_caps caps,
                         const training *train, const tg_pass_buffers *b, tg_pass_stack *s) {
-    size_t N = (size_t)rows, C = (size_t)arch->width, P = (size_t)caps.src;
+    size_t N = (size_t)rows, P = (size_t)caps.src;
     s->tokens = tg_carve_i32(c, N);
     s->positions = tg_carve_i32(c, N);
     s->offsets = tg_carve_i32(c, (size_t)caps.seqs + 1);
     tg_carve_tables(c, arch, positions_of(arch, rows), train->embed, &s->trunk);
-    if (arch->embed_norm)
-        s->embed =
-            (tg_embed_acts){tg_carve_f32(c, N, C), tg_carve_f32(c, N, 1), tg_carve_f32(c, N, 1)};
+    size_t E = (size_t)tg_trunk_embed_width(arch);
+    if (arch->types) s->embed.types = tg_carve_i32(c, N);
+    if (arch->embed_norm || arch->narrow_embed) {
+        s->embed.raw = tg_carve_f32(c, N, E);
+        s->embed.mean = tg_carve_f32(c, N, 1);
+        s->embed.rstd = tg_carve_f32(c, N, 1);
+    }
+    if (arch->embed_norm && arch->narrow_embed) s->embed.narrow = tg_carve_f32(c, N, E);
     const tg_acts scratch = {.norm = b->d1, .act = b->act};
     tg_acts below = {0};
     if (s->lowest < arch->n_layers)
@@ -145,6 +152,16 @@ static void carve_stack(tg_carve *c, const tg_arch *arch, int rows, tg_pass_caps
     else
         carve_untrained(c, arch, N, P, &below);
     for (int l = 0; s->layers && l < s->lowest; l++) s->layers[l] = below;
+}
+
+static void carve_labels(tg_carve *c, const tg_arch *arch, size_t S, bool train,
+                         tg_pass_buffers *b) {
+    size_t C = (size_t)arch->width, L = (size_t)arch->n_labels;
+    b->first = tg_carve_f32(c, S, C);
+    b->pool = tg_carve_f32(c, S, C);
+    b->pooled = tg_carve_f32(c, S, C);
+    b->labels = tg_carve_f32(c, S, L);
+    if (train) b->dlabels = tg_carve_f32(c, S, L);
 }
 
 static void carve_pass(tg_carve *c, const tg_arch *arch, tg_pass_caps caps, const training *train,
@@ -156,16 +173,19 @@ static void carve_pass(tg_carve *c, const tg_arch *arch, tg_pass_caps caps, cons
     b->act_token = tg_carve_i32(c, A);
     b->rows = tg_carve_f32(c, A, C);
     b->hidden = b->lm = tg_carve_f32(c, A, C);
-    if (arch->logit_scale > 0) b->lm = tg_carve_f32(c, A, C);
+    size_t E = (size_t)tg_trunk_embed_width(arch);
+    if (tg_trunk_has_lm(arch)) b->lm = tg_carve_f32(c, A, E);
     float **per_action[] = {&b->mean, &b->rstd, &b->logp, &b->entropy, &b->lse, &b->value};
     for (size_t i = 0; i < TG_COUNT_OF(per_action); i++) *per_action[i] = tg_carve_f32(c, A, 1);
     size_t n = TG_MIN((size_t)TG_PASS_LOGIT_ROWS, TG_MAX(N, (size_t)caps.src));
     b->logit_rows = tg_carve_i32(c, n);
     b->logit_x = tg_carve_f32(c, n, C);
-    b->logit_h = tg_carve_f32(c, n, C);
+    b->logit_h = b->logit_lm = tg_carve_f32(c, n, C);
+    if (arch->narrow_embed) b->logit_lm = tg_carve_f32(c, n, E);
     b->logit_mean = tg_carve_f32(c, n, 1);
     b->logit_rstd = tg_carve_f32(c, n, 1);
-    b->logits = tg_carve_f32(c, n, (size_t)arch->vocab_size);
+    if (arch->kind != TG_KIND_ENCODER) b->logits = tg_carve_f32(c, n, (size_t)arch->vocab_size);
+    if (arch->labels) carve_labels(c, arch, (size_t)caps.seqs, train->on, b);
     main->lowest = lowest_of(train, arch, false);
     enc->lowest = lowest_of(train, &encoder, true);
     if (train->on) carve_train(c, arch, seq2seq ? &encoder : NULL, caps, b);

@@ -23,12 +23,17 @@ typedef struct tg_pass_stack {
 typedef struct tg_pass_buffers {
     int32_t *act_row, *act_token; /* (A) */
     float *rows, *hidden;         /* (A,C) residual stream at the action rows, and its final norm */
-    float *lm;                    /* (A,C) hidden, or with a logit_scale scaled */
+    float *lm;                    /* (A,E) what the output matrix reads: hidden, or made of it */
     float *mean, *rstd;           /* (A) of that norm */
     float *logp, *entropy, *lse, *value; /* (A) */
 
     int32_t *logit_rows; /* (TG_PASS_LOGIT_ROWS) and the rest for tg_pass_logits */
-    float *logit_x, *logit_h, *logit_mean, *logit_rstd, *logits;
+    float *logit_x, *logit_h, *logit_lm, *logit_mean, *logit_rstd, *logits;
+
+    /* labels; S = caps.seqs, L = n_labels */
+    float *first, *pool,
+        *pooled; /* (S,C) a text's first state, times the pooler's matrix, its pool_act */
+    float *labels, *dlabels; /* (S,L); dlabels: train only */
 
     /* seq2seq */
     float *states;        /* (P,C) the encoder's, after its final norm */
@@ -55,11 +60,23 @@ struct tg_pass {
     int32_t *host_positions; /* (max(N,P)) */
     /* of the last forward */
     int n_seqs, n_actions;
-    bool has_lm, has_value;
+    bool has_lm, has_value, has_labels;
 };
 
 /* Layer l from its x on: to out, or (to_up) only to what its backward needs. */
 void tg_pass_layer(tg_pass *p, const tg_pass_stack *s, int layer, bool to_up);
+/* The layers of a stack: b.dx, gradient of the last one's output, becomes gradients of all that is trained of
+ * the stack (pass_backward.c). */
+void tg_pass_stack_backward(tg_pass *p, tg_pass_stack *s);
+/* The parts of it that heads need too: dw and db of y = x w + b; dx = dy w^T, or +=. */
+void tg_pass_weight_backward(const tg_trunk *t, const tg_tensors *q, tg_param_role role,
+                             const float *dy, const float *x, int N, int out, int in);
+void tg_pass_input_backward(const tg_trunk *t, const tg_tensors *q, tg_param_role role, float *dx,
+                            const float *dy, int N, int out, int in, bool accumulate);
+/* Rows of the last layer. */
+static inline const float *tg_pass_last_rows(const tg_pass_stack *s) {
+    return s->layers[s->trunk.arch.n_layers - 1].out;
+}
 
 /* Attention of the decoder to the source; keys and values of a row lie side by side in acts.ckv. */
 static inline tg_attn_dims tg_pass_source(const tg_pass *p) {

@@ -14,6 +14,13 @@ static void find_tensor(tg_tensors *at, const tg_param *p, const tg_model *m) {
     at->g[p->role] = trained ? m->grad + p->grad_offset : NULL;
 }
 
+/* Groups of layers with one set of parameters, which lies at the group's number. From the last layer on, so that no group is
+ * overwritten before it was read. */
+static void share_layers(tg_trunk *t) {
+    const int L = t->arch.n_layers, G = t->arch.n_groups;
+    for (int l = L - 1; G && l >= 0; l--) t->layers[l] = t->layers[(int)(l / ((double)L / G))];
+}
+
 tg_status tg_trunk_init(tg_trunk *t, const tg_model *m, tg_stack stack, tg_error *err) {
     *t = (tg_trunk){.be = m->be,
                     .arch = stack == TG_STACK_ENCODER ? tg_arch_encoder(&m->arch) : m->arch};
@@ -27,6 +34,7 @@ tg_status tg_trunk_init(tg_trunk *t, const tg_model *m, tg_stack stack, tg_error
         else if (shared && !t->top.w[p->role])
             find_tensor(&t->top, p, m); /* the main stack's */
     }
+    share_layers(t);
     if (m->arch.tied_head) {
         t->top.w[TG_ROLE_HEAD_W] = t->top.w[TG_ROLE_TOKEN_EMBED];
         t->top.g[TG_ROLE_HEAD_W] = t->top.g[TG_ROLE_TOKEN_EMBED];
@@ -86,7 +94,7 @@ tg_attn_dims tg_trunk_attn_source(const tg_trunk *t, const int32_t *k_begin, con
 void tg_trunk_norm(const tg_trunk *t, const tg_tensors *p, tg_param_role role, float *y,
                    float *mean, float *rstd, const float *x, int N) {
     const tg_arch *a = &t->arch;
-    int C = a->width;
+    int C = role == TG_ROLE_EMBED_NORM_W ? tg_trunk_embed_width(a) : a->width;
     if (a->norm == TG_NORM_RMS)
         t->be->ops->rmsnorm_forward(t->be, y, rstd, x, p->w[role], a->norm_eps,
                                     (tg_rms_dims){N, 1, C, C, C, a->norm_offset});
@@ -99,20 +107,6 @@ void tg_trunk_linear(const tg_trunk *t, const tg_tensors *p, tg_param_role role,
                      const float *x, int N, int out, int in, bool accumulate) {
     t->be->ops->matmul(t->be, y, x, p->w[role], N, out, in, false, t->arch.out_in, accumulate);
     if (p->w[role + 1]) t->be->ops->bias_forward(t->be, y, p->w[role + 1], N, out);
-}
-
-void tg_trunk_embed(const tg_trunk *t, float *x, const tg_embed_acts *e, const int32_t *tokens,
-                    const int32_t *positions, int N) {
-    const tg_ops *ops = t->be->ops;
-    const tg_arch *a = &t->arch;
-    const float *table = t->top.w[TG_ROLE_POS_EMBED];
-    float *y = a->embed_norm ? e->raw : x;
-    ops->embed_forward(t->be, y, t->top.w[TG_ROLE_TOKEN_EMBED], tokens, N, a->width, false);
-    if (tg_trunk_scales(a)) ops->scale(t->be, y, a->embed_scale, (size_t)N * (size_t)a->width);
-    if (table && !a->norm_first) ops->embed_forward(t->be, y, table, positions, N, a->width, true);
-    if (a->embed_norm)
-        tg_trunk_norm(t, &t->top, TG_ROLE_EMBED_NORM_W, x, e->mean, e->rstd, e->raw, N);
-    if (table && a->norm_first) ops->embed_forward(t->be, x, table, positions, N, a->width, true);
 }
 
 void tg_trunk_bias(const tg_trunk *t) {
@@ -267,18 +261,6 @@ void tg_trunk_final(const tg_trunk *t, float *h, float *mean, float *rstd, const
         tg_trunk_norm(t, &t->top, TG_ROLE_FINAL_W, h, mean, rstd, x, n);
     else
         t->be->ops->copy(t->be, h, x, (size_t)n * (size_t)t->arch.width);
-}
-
-void tg_trunk_logits(const tg_trunk *t, float *logits, float *h, int n) {
-    const tg_ops *ops = t->be->ops;
-    if (t->arch.logit_scale > 0)
-        ops->scale(t->be, h, t->arch.logit_scale, (size_t)n * (size_t)t->arch.width);
-    int V = t->arch.vocab_size;
-    ops->matmul(t->be, logits, h, t->top.w[TG_ROLE_HEAD_W], n, V, t->arch.width, false, true,
-                false);
-    if (t->top.w[TG_ROLE_HEAD_B]) ops->bias_forward(t->be, logits, t->top.w[TG_ROLE_HEAD_B], n, V);
-    if (t->arch.logit_softcap > 0)
-        ops->softcap(t->be, logits, t->arch.logit_softcap, (size_t)n * (size_t)V);
 }
 
 static void *carve(tg_carve *c, size_t bytes) {

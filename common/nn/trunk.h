@@ -114,17 +114,22 @@ typedef struct tg_branch {
 } tg_branch;
 tg_branch tg_trunk_branch(const tg_trunk *t, int layer, const tg_acts *a, tg_branch_kind kind);
 
-/* y (N,C) = the norm whose weight has that role; mean and rstd are kept for backward. */
+/* y (N,C) = the norm whose weight has that role; mean and rstd are kept for backward. That of the embeddings is tg_trunk_embed_width wide. */
 void tg_trunk_norm(const tg_trunk *t, const tg_tensors *p, tg_param_role role, float *y,
                    float *mean, float *rstd, const float *x, int N);
 /* y (N,out) = x (N,in) w + b, or += when accumulate. */
 void tg_trunk_linear(const tg_trunk *t, const tg_tensors *p, tg_param_role role, float *y,
                      const float *x, int N, int out, int in, bool accumulate);
 
-/* What backward needs of normalised embeddings; raw = x when there is none. */
+/* What backward needs of embeddings that are normalised or widened; not used when they are neither. E is C, or embed_width. */
 typedef struct tg_embed_acts {
-    float *raw, *mean, *rstd; /* (N,C), (N) */
+    float *raw, *mean, *rstd; /* (N,E), (N); raw may be x when embeddings are not narrow */
+    float *narrow;            /* (N,E) scratch: their norm, before it is widened */
+    int32_t *types;           /* (N) of the tokens, where the model has types */
 } tg_embed_acts;
+static inline int tg_trunk_embed_width(const tg_arch *a) {
+    return a->narrow_embed ? a->embed_width : a->width;
+}
 /* x (N,C) = embedded tokens at their positions. */
 void tg_trunk_embed(const tg_trunk *t, float *x, const tg_embed_acts *e, const int32_t *tokens,
                     const int32_t *positions, int N);
@@ -153,8 +158,13 @@ void tg_trunk_up(const tg_trunk *t, int layer, const tg_acts *a, int N);
 void tg_trunk_mlp(const tg_trunk *t, int layer, const tg_acts *a, int N);
 /* h (n,C) = final norm of x (n,C), or a copy where there is none. */
 void tg_trunk_final(const tg_trunk *t, float *h, float *mean, float *rstd, const float *x, int n);
-/* logits (n,V) of normed rows h, which a logit_scale scales in place. */
-void tg_trunk_logits(const tg_trunk *t, float *logits, float *h, int n);
+/* lm (n,E) = what the output matrix reads of normed rows h: h itself unless tg_trunk_has_lm. */
+static inline bool tg_trunk_has_lm(const tg_arch *a) {
+    return a->logit_scale > 0 || a->narrow_embed;
+}
+const float *tg_trunk_lm(const tg_trunk *t, float *lm, const float *h, int n);
+/* logits (n,V) of normed rows h; lm (n,E) is scratch where tg_trunk_has_lm, and may be h unless embeddings are narrow. */
+void tg_trunk_logits(const tg_trunk *t, float *logits, const float *h, float *lm, int n);
 
 /* Carving one device block into 64-byte aligned places; with base NULL only the size is found. */
 typedef struct tg_carve {

@@ -93,18 +93,34 @@ static void close_network(export_job *j) {
     tg_params_fini(&j->params);
 }
 
-/* Matches every tensor of the source. A value head that the table has and the source has not is left out. */
-static tg_status open_network(export_job *j, const char *file, bool value_head, tg_error *err) {
+/* What the table has and the source has not: a value head, or waves that files leave out. */
+static void drop_missing(export_job *j) {
+    size_t n = 0;
+    for (size_t i = 0; i < j->params.n; i++) {
+        if (!j->weights.found[i]) {
+            if (j->params.list[i].role == TG_ROLE_VALUE_W) j->arch.value_head = false;
+            continue;
+        }
+        j->params.list[n] = j->params.list[i];
+        j->weights.found[n] = j->weights.found[i];
+        j->weights.found_in[n++] = j->weights.found_in[i];
+    }
+    j->params.n = n;
+}
+
+/* Matches every tensor of the source. */
+static tg_status open_network(export_job *j, const char *file, tg_error *err) {
     const tg_export_source *s = &j->source;
-    j->arch.value_head = value_head;
+    j->arch.value_head = true;
     tg_status st = tg_params_init(&j->params, &j->arch, err);
     if (st != TG_OK) return st;
     st = file ? tg_weights_open_file(&j->weights, s->folder, file, &j->arch, &j->params, err)
               : tg_weights_open(&j->weights, s->folder, &j->arch, &j->params, err);
-    if (st != TG_OK) tg_params_fini(&j->params);
-    if (st != TG_OK || !value_head || j->weights.found[j->params.n - 1]) return st;
-    close_network(j);
-    return open_network(j, file, false, err);
+    if (st == TG_OK)
+        drop_missing(j);
+    else
+        tg_params_fini(&j->params);
+    return st;
 }
 
 static tg_status copy_file(const char *from, const char *to, const char *name, tg_error *err) {
@@ -151,7 +167,7 @@ static tg_status write_network(void *arg, const char *folder, tg_error *err) {
 static tg_status write_critic(export_job *j, const char *out, tg_error *err) {
     char *folder = tg_path_join(out, "value");
     tg_status st =
-        folder ? open_network(j, "value.safetensors", true, err) : tg_fail_nomem(err, strlen(out));
+        folder ? open_network(j, "value.safetensors", err) : tg_fail_nomem(err, strlen(out));
     if (st == TG_OK) {
         st = tg_model_write_folder(folder, write_network, j, err);
         close_network(j);
@@ -194,7 +210,7 @@ static tg_status run(export_job *j, const char *source, const char *base, const 
                      bool overwrite, tg_error *err) {
     tg_status st = tg_export_source_find(&j->source, source, base, err);
     if (st == TG_OK) st = tg_arch_load(&j->arch, j->source.settings, err);
-    if (st == TG_OK) st = open_network(j, j->source.file, true, err);
+    if (st == TG_OK) st = open_network(j, j->source.file, err);
     if (st != TG_OK) return st;
     if (j->keep_dtype) j->opts.dtype = common_dtype(j);
     if (out) st = check_target(j, out, overwrite, err);

@@ -7,27 +7,19 @@
 #include <stdio.h>
 #include <string.h>
 
-static const tg_family *const families[] = {&tg_family_gpt2,
-                                            &tg_family_gpt_neo,
-                                            &tg_family_gptj,
-                                            &tg_family_gpt_neox,
-                                            &tg_family_opt,
-                                            &tg_family_bloom,
-                                            &tg_family_llama,
-                                            &tg_family_mistral,
-                                            &tg_family_qwen2,
-                                            &tg_family_qwen3,
-                                            &tg_family_gemma,
-                                            &tg_family_gemma2,
-                                            &tg_family_t5,
-                                            &tg_family_mt5,
-                                            &tg_family_bart,
-                                            &tg_family_mbart,
-                                            &tg_family_marian,
-                                            &tg_family_pegasus,
-                                            &tg_family_blenderbot,
-                                            &tg_family_blenderbot_small,
-                                            NULL};
+static const tg_family *const families[] = {&tg_family_gpt2,        &tg_family_gpt_neo,
+                                            &tg_family_gptj,        &tg_family_gpt_neox,
+                                            &tg_family_opt,         &tg_family_bloom,
+                                            &tg_family_llama,       &tg_family_mistral,
+                                            &tg_family_qwen2,       &tg_family_qwen3,
+                                            &tg_family_gemma,       &tg_family_gemma2,
+                                            &tg_family_t5,          &tg_family_mt5,
+                                            &tg_family_bart,        &tg_family_mbart,
+                                            &tg_family_marian,      &tg_family_pegasus,
+                                            &tg_family_blenderbot,  &tg_family_blenderbot_small,
+                                            &tg_family_bert,        &tg_family_roberta,
+                                            &tg_family_xlm_roberta, &tg_family_distilbert,
+                                            &tg_family_albert,      NULL};
 
 const tg_family *const *tg_family_list(void) {
     return families;
@@ -77,8 +69,23 @@ bool tg_family_is_embed_alias(const tg_family *f, const char *name) {
     return false;
 }
 
+/* Files that came from TensorFlow call a norm's weight gamma and its bias beta. */
+static const char *today(const char *name, char *out, size_t size) {
+    static const char *const old[] = {".LayerNorm.gamma", ".LayerNorm.beta"},
+                             *const now[] = {".LayerNorm.weight", ".LayerNorm.bias"};
+    for (size_t i = 0; i < 2; i++) {
+        if (!tg_str_ends(name, old[i])) continue;
+        int head = (int)(strlen(name) - strlen(old[i]));
+        int len = snprintf(out, size, "%.*s%s", head, name, now[i]);
+        return len > 0 && (size_t)len < size ? out : name;
+    }
+    return name;
+}
+
 int tg_family_match(const tg_family *f, const tg_arch *arch, const tg_params *params,
-                    const char *name) {
+                    const char *file_name) {
+    char renamed[TG_PARAM_NAME_MAX];
+    const char *name = today(file_name, renamed, sizeof renamed);
     int hit = index_of(params, name);
     if (hit >= 0) return hit;
     if (tg_family_is_head(f, name)) {
@@ -90,11 +97,10 @@ int tg_family_match(const tg_family *f, const tg_arch *arch, const tg_params *pa
         return (int)(tg_params_role(params, TG_ROLE_TOKEN_EMBED, -1) - params->list);
     }
     const char *bare = tg_str_starts(name, f->prefix) ? name + strlen(f->prefix) : name;
-    for (size_t i = 0; f->ignored[i]; i++)
-        if (is_like(bare, f->ignored[i])) return TG_MATCH_IGNORED;
-    if (bare != name) return TG_MATCH_UNKNOWN;
     char full[TG_PARAM_NAME_MAX];
-    int len = snprintf(full, sizeof full, "%s%s", f->prefix, name);
-    if (len < 0 || (size_t)len >= sizeof full) return TG_MATCH_UNKNOWN;
-    return index_of(params, full);
+    int len = snprintf(full, sizeof full, "%s%s", f->prefix, bare);
+    hit = len > 0 && (size_t)len < sizeof full ? index_of(params, full) : TG_MATCH_UNKNOWN;
+    for (size_t i = 0; hit < 0 && f->ignored[i]; i++)
+        if (is_like(bare, f->ignored[i])) hit = TG_MATCH_IGNORED;
+    return hit;
 }

@@ -22,6 +22,9 @@ typedef enum tg_dim {
     TG_DIM_HEADS,   /* n_heads */
     TG_DIM_BUCKETS, /* rel_buckets */
     TG_DIM_ONE,
+    TG_DIM_EMBED, /* embed_width, or width */
+    TG_DIM_TYPES,
+    TG_DIM_LABELS,
 } tg_dim;
 
 typedef struct tg_family_tensor {
@@ -100,6 +103,8 @@ enum { TG_MATCH_UNKNOWN = -1, TG_MATCH_IGNORED = -2 };
 int tg_family_match(const tg_family *f, const tg_arch *arch, const tg_params *params,
                     const char *name);
 
+extern const tg_family tg_family_bert, tg_family_roberta, tg_family_xlm_roberta,
+    tg_family_distilbert, tg_family_albert;
 extern const tg_family tg_family_gpt2, tg_family_gpt_neo, tg_family_gptj, tg_family_gpt_neox,
     tg_family_opt, tg_family_bloom, tg_family_llama, tg_family_mistral, tg_family_qwen2,
     tg_family_qwen3, tg_family_gemma, tg_family_gemma2, tg_family_t5, tg_family_mt5, tg_family_bart,
