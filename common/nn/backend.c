@@ -105,6 +105,13 @@ void tg_backend_free(tg_backend *be, void *p) {
     be->vtable->free(be, p);
 }
 
+void tg_backend_release(tg_backend *be, void *p, size_t bytes) {
+    if (be->vtable->release)
+        be->vtable->release(be, p, bytes);
+    else
+        be->ops->fill(be, p, 0.0f, bytes / sizeof(float));
+}
+
 void tg_backend_upload(tg_backend *be, void *device, const void *host, size_t bytes) {
     if (bytes) be->vtable->upload(be, device, host, bytes);
 }

@@ -31,6 +31,7 @@ struct tg_backend_ops {
         tg_backend *be); /* once, after the team and the workspace are there; may be NULL */
     void *(*alloc)(tg_backend *be, size_t bytes); /* not zeroed; NULL: out of memory */
     void (*free)(tg_backend *be, void *p);
+    void (*release)(tg_backend *be, void *p, size_t bytes); /* NULL: filling with zeros will do */
     void (*upload)(tg_backend *be, void *device, const void *host, size_t bytes);
     void (*download)(tg_backend *be, void *host, const void *device,
                      size_t bytes); /* waits for pending ops */
@@ -55,6 +56,9 @@ void tg_backend_close(tg_backend **be); /* also frees what was allocated and not
 
 void *tg_backend_alloc(tg_backend *be, size_t bytes, tg_error *err); /* NULL with err set */
 void tg_backend_free(tg_backend *be, void *p);                       /* NULL is allowed */
+/* A part of a block (whole floats) that is not needed for a while: it becomes zeros, and its memory is the system's again until it is
+ * touched. */
+void tg_backend_release(tg_backend *be, void *p, size_t bytes);
 void tg_backend_upload(tg_backend *be, void *device, const void *host, size_t bytes);
 void tg_backend_download(tg_backend *be, void *host, const void *device, size_t bytes);
 /* For ops alone: the backend's workspace, at most vtable->scratch_bytes, contents undefined. The

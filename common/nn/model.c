@@ -86,7 +86,7 @@ static tg_status make_grad(tg_model *m, unsigned flags, tg_error *err) {
     if (!(flags & TG_MODEL_TRAINABLE)) return TG_OK;
     m->grad = tg_backend_alloc(m->be, m->params.grad_total * sizeof(float), err);
     if (!m->grad) return TG_NOMEM;
-    m->be->ops->fill(m->be, m->grad, 0.0f, m->params.grad_total);
+    tg_backend_release(m->be, m->grad, m->params.grad_total * sizeof(float)); /* zeros */
     return TG_OK;
 }
 

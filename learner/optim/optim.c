@@ -192,6 +192,13 @@ void tg_optim_clear(tg_optim *o) {
     }
 }
 
+void tg_optim_rest(tg_optim *o) {
+    for (int i = 0; i < o->n_slots; i++) {
+        tg_model *m = o->slots[i].model;
+        tg_backend_release(m->be, m->grad, m->params.grad_total * sizeof(float));
+    }
+}
+
 int tg_optim_n_moments(const tg_optim *o) {
     return o->n_moments;
 }

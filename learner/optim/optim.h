@@ -43,6 +43,7 @@ size_t tg_optim_bytes(const tg_optim_opts *opts, const tg_params *params);
 double tg_optim_grad_norm(tg_optim *o); /* global, over all models, before scaling */
 void tg_optim_step(tg_optim *o, double lr, float grad_scale); /* and clears the gradients */
 void tg_optim_clear(tg_optim *o);                             /* gradients only */
+void tg_optim_rest(tg_optim *o); /* as clear; until the next backward they take no memory */
 
 /* For checkpoints: the parts of moment k (0 .. n_moments - 1) of one model's tensor, and the step count. One part in f32; two in 8
  * bits, the codes and then the largest magnitude of each block; none for a frozen tensor. */

@@ -46,14 +46,28 @@ static tg_status check_models(const tg_actor_critic *ac, const tg_actor_critic_o
     return TG_OK;
 }
 
-static tg_status create_passes(tg_actor_critic *ac, bool recompute, tg_error *err) {
-    unsigned mode = recompute ? TG_PASS_RECOMPUTE : TG_PASS_TRAIN;
-    tg_status st = tg_pass_create(&ac->policy_pass, ac->policy, ac->caps, mode, err);
+static tg_status open_pass(tg_pass **pass, const tg_actor_critic *ac, tg_model *m, unsigned mode,
+                           tg_error *err) {
+    return *pass ? TG_OK : tg_pass_create(pass, m, ac->caps, mode, err);
+}
+
+static tg_status open_passes(tg_actor_critic *ac, tg_error *err) {
+    unsigned mode = ac->recompute ? TG_PASS_RECOMPUTE : TG_PASS_TRAIN;
+    tg_status st = open_pass(&ac->policy_pass, ac, ac->policy, mode, err);
     if (st == TG_OK && ac->critic == TG_CRITIC_SEPARATE)
-        st = tg_pass_create(&ac->value_pass, ac->value, ac->caps, mode, err);
-    if (st == TG_OK && ac->ref)
-        st = tg_pass_create(&ac->ref_pass, ac->ref, ac->caps, TG_PASS_SCORE, err);
+        st = open_pass(&ac->value_pass, ac, ac->value, mode, err);
     return st;
+}
+
+static void close_passes(tg_actor_critic *ac) {
+    tg_pass_destroy(&ac->policy_pass);
+    tg_pass_destroy(&ac->value_pass);
+    tg_pass_destroy(&ac->ref_pass);
+}
+
+void tg_actor_critic_rest(tg_actor_critic *ac) {
+    close_passes(ac);
+    tg_optim_rest(ac->optim);
 }
 
 tg_status tg_actor_critic_create(tg_actor_critic **out, const tg_actor_critic_opts *opts,
@@ -72,12 +86,12 @@ tg_status tg_actor_critic_create(tg_actor_critic **out, const tg_actor_critic_op
                             .ref = ref,
                             .critic = opts->critic,
                             .caps = opts->train_caps,
+                            .recompute = opts->recompute,
                             .score_tokens = opts->train_caps.tokens + opts->train_caps.src};
     if (opts->score_tokens > 0) ac->score_tokens = TG_MIN(opts->score_tokens, ac->score_tokens);
     tg_status st = check_models(ac, opts, err);
     tg_model *trained[2] = {policy, value};
     if (st == TG_OK) st = tg_optim_create(&ac->optim, trained, value ? 2 : 1, &opts->optim, err);
-    if (st == TG_OK) st = create_passes(ac, opts->recompute, err);
     if (st != TG_OK) tg_actor_critic_destroy(&ac);
     *out = ac;
     return st;
@@ -86,9 +100,7 @@ tg_status tg_actor_critic_create(tg_actor_critic **out, const tg_actor_critic_op
 void tg_actor_critic_destroy(tg_actor_critic **ac) {
     if (!*ac) return;
     tg_actor_critic *a = *ac;
-    tg_pass_destroy(&a->policy_pass);
-    tg_pass_destroy(&a->value_pass);
-    tg_pass_destroy(&a->ref_pass);
+    close_passes(a);
     tg_optim_destroy(&a->optim);
     if (a->value != a->policy) tg_model_destroy(&a->value);
     tg_model_destroy(&a->policy);
@@ -129,6 +141,7 @@ tg_status tg_actor_critic_score(tg_actor_critic *ac, tg_rollout *r, tg_error *er
     tg_arena arena = {0};
     tg_pack pack;
     tg_status st = tg_pack_init(&pack, ac->caps, &arena, err);
+    if (st == TG_OK && ac->ref) st = open_pass(&ac->ref_pass, ac, ac->ref, TG_PASS_SCORE, err);
     for (int from = 0, to; st == TG_OK && from < r->n_episodes; from = to) {
         to = pack_episodes(ac, r, from, &pack);
         if (to == from) {
@@ -146,6 +159,7 @@ tg_status tg_actor_critic_score(tg_actor_critic *ac, tg_rollout *r, tg_error *er
             st = tg_pass_forward(ac->ref_pass, &b, (tg_pass_out){.logp = r->ref_logp + at}, err);
     }
     tg_arena_fini(&arena);
+    tg_pass_destroy(&ac->ref_pass); /* not needed by the update that follows */
     return st == TG_OK ? check_finite(r, err) : st;
 }
 
@@ -153,10 +167,12 @@ tg_status tg_actor_critic_score(tg_actor_critic *ac, tg_rollout *r, tg_error *er
 
 tg_status tg_actor_critic_forward(tg_actor_critic *ac, const tg_batch *batch, float *logp,
                                   float *entropy, float *value, tg_error *err) {
+    tg_status st = open_passes(ac, err);
+    if (st != TG_OK) return st;
     if (ac->critic == TG_CRITIC_SHARED)
         return tg_pass_forward(ac->policy_pass, batch, (tg_pass_out){logp, entropy, value}, err);
-    tg_status st = tg_pass_forward(ac->policy_pass, batch,
-                                   (tg_pass_out){.logp = logp, .entropy = entropy}, err);
+    st = tg_pass_forward(ac->policy_pass, batch, (tg_pass_out){.logp = logp, .entropy = entropy},
+                         err);
     return st == TG_OK ? tg_pass_forward(ac->value_pass, batch, (tg_pass_out){.value = value}, err)
                        : st;
 }

@@ -42,10 +42,12 @@ typedef struct tg_actor_critic {
     tg_model *value; /* == policy when shared; its value_head.weight is the head */
     tg_model *ref;   /* NULL: none */
     tg_critic critic;
-    tg_optim *optim;                              /* over policy and value together */
-    tg_pass *policy_pass, *value_pass, *ref_pass; /* private */
+    tg_optim *optim; /* over policy and value together */
     tg_pass_caps caps;
     int score_tokens;
+    /* private: made when they are needed, NULL while resting */
+    tg_pass *policy_pass, *value_pass, *ref_pass;
+    bool recompute;
 } tg_actor_critic;
 
 tg_status tg_actor_critic_open(tg_actor_critic **out, tg_backend *be,
@@ -72,5 +74,9 @@ tg_status tg_actor_critic_backward(tg_actor_critic *ac, const float *dlogp, cons
  * is applied, gradients cleared, *applied = false. */
 tg_status tg_actor_critic_apply(tg_actor_critic *ac, double lr, double max_grad_norm,
                                 double *grad_norm, bool *applied, tg_error *err) TG_MUST_CHECK;
+
+/* Gives back what only scoring and updates need: the buffers of the passes and the gradients, which are zero between updates. The
+ * next call that needs them takes them again. */
+void tg_actor_critic_rest(tg_actor_critic *ac);
 
 #endif

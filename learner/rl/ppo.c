@@ -30,7 +30,7 @@ const tg_opt tg_ppo_options[] = {
     TG_OPT_STR_ONE_OF(O, minibatch, "sequence", "sequence|transition",
                       "Whole episodes, each token computed once a pass; or single transitions, as "
                       "RL4LMs samples them."),
-    TG_OPT_INT(O, microbatch_tokens, "2048", 1, 1e8,
+    TG_OPT_INT(O, microbatch_tokens, "512", 1, 1e8,
                "A minibatch of more tokens is computed in pieces: the same gradient, less memory."),
     TG_RL_SCHEDULE_ROWS(O),
     TG_OPT_STR_ONE_OF(O, clip_range_schedule, "constant", "constant|linear|cosine",

@@ -36,9 +36,10 @@ typedef struct record {
 
 struct tg_collector {
     tg_pool *pool;
+    tg_model *policy;
     tg_collect_opts opts;
     tg_gen_settings gen;
-    tg_generator *generator;
+    tg_generator *generator; /* only while collecting: its caches are large */
     slot *slots;
     int n_slots;
     uint64_t next_request, next_episode; /* to be reset; to be generated */
@@ -49,7 +50,7 @@ struct tg_collector {
     int n_records, cap_records;
     uint64_t first_episode;
     int finished, failed;
-    int64_t finished_tokens, tokens_before;
+    int64_t finished_tokens;
     double wait_s;
     char failure[256]; /* of the last failed reward */
 };
@@ -66,6 +67,7 @@ tg_status tg_collector_create(tg_collector **out, tg_pool *pool, tg_model *polic
     tg_collector *c = tg_alloc(sizeof *c);
     if (!c) return tg_fail_nomem(err, sizeof *c);
     c->pool = pool;
+    c->policy = policy;
     c->opts = *opts;
     c->gen = *opts->gen;
     c->gen.max_new_tokens = opts->max_new;
@@ -81,9 +83,6 @@ tg_status tg_collector_create(tg_collector **out, tg_pool *pool, tg_model *polic
         c->slots[i].prompt = tg_alloc_array((size_t)opts->max_prompt + 1, sizeof(int32_t));
         if (!c->slots[i].prompt) st = tg_fail_nomem(err, (size_t)opts->max_prompt * 4);
     }
-    if (st == TG_OK)
-        st = tg_generator_create(&c->generator, policy, &c->gen, opts->n_envs,
-                                 opts->max_prompt + opts->max_new, err);
     if (st == TG_OK) st = tg_pool_open_slots(pool, c->n_slots, err);
     if (st != TG_OK)
         tg_collector_destroy(&c);
@@ -271,7 +270,7 @@ static tg_status start_episode(tg_collector *c, slot *s, tg_error *err) {
 /* Tokens to expect of the finished and the running episodes: a running one will hardly be shorter
  * than the mean of those that ended. */
 static int64_t expected_tokens(const tg_collector *c, int ended) {
-    int64_t made = tg_generator_tokens(c->generator) - c->tokens_before;
+    int64_t made = tg_generator_tokens(c->generator);
     int running = tg_generator_active(c->generator);
     int64_t mean = ended ? c->finished_tokens / ended : 0;
     return c->finished_tokens + TG_MAX(made - c->finished_tokens, running * mean);
@@ -374,9 +373,10 @@ tg_status tg_collect(tg_collector *c, int rows, tg_rollout **out, tg_collect_inf
                      tg_error *err) {
     drop_records(c);
     c->first_episode = c->next_episode;
-    c->tokens_before = tg_generator_tokens(c->generator);
     c->wait_s = 0;
-    tg_status st = TG_OK;
+    tg_status st = tg_generator_create(&c->generator, c->policy, &c->gen, c->opts.n_envs,
+                                       c->opts.max_prompt + c->opts.max_new, err);
+    if (st != TG_OK) return st;
     /* Each round ends with all rewards in: how many more episodes are needed never depends on when
      * one arrived. */
     for (int64_t wanted = rows; st == TG_OK;) {
@@ -386,8 +386,9 @@ tg_status tg_collect(tg_collector *c, int rows, tg_rollout **out, tg_collect_inf
         if (st != TG_OK || usable >= rows) break;
         wanted = c->finished_tokens + (rows - usable);
     }
-    *info = (tg_collect_info){c->n_records, c->failed,
-                              tg_generator_tokens(c->generator) - c->tokens_before, c->wait_s};
+    *info =
+        (tg_collect_info){c->n_records, c->failed, tg_generator_tokens(c->generator), c->wait_s};
+    tg_generator_destroy(&c->generator);
     if (st == TG_INTERRUPTED) c->next_episode = c->first_episode;
     return st == TG_OK ? build_rollout(c, rows, out, err) : st;
 }

@@ -11,11 +11,32 @@
 
 enum { EVAL_CACHE_BYTES = 512 << 20 };
 
-static void add(tg_memory_plan *p, const char *what, const char *fix, uint64_t bytes) {
+static void add(tg_memory_plan *p, const char *what, unsigned phases, const char *fix,
+                uint64_t bytes) {
     TG_ASSERT(p->n < (int)TG_COUNT_OF(p->items));
-    if (!bytes) return;
-    p->items[p->n++] = (tg_memory_item){what, fix, bytes};
-    p->total += bytes;
+    if (bytes) p->items[p->n++] = (tg_memory_item){what, fix, bytes, phases};
+}
+
+/* The phase that needs most. */
+static void add_up(tg_memory_plan *p) {
+    for (unsigned phase = 1; phase <= TG_PHASE_EVALUATE; phase <<= 1) {
+        uint64_t sum = 0;
+        for (int i = 0; i < p->n; i++) sum += p->items[i].phases & phase ? p->items[i].bytes : 0;
+        if (sum <= p->total) continue;
+        p->total = sum;
+        p->peak = phase;
+    }
+}
+
+/* What this process takes already: program, libraries, config. */
+static uint64_t memory_taken(void) {
+    uint64_t kib = 0;
+    char line[128];
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "VmRSS: %" SCNu64, &kib) == 1) break;
+    if (f) fclose(f);
+    return kib << 10;
 }
 
 /* MemAvailable, or what the container has left if that is less. */
@@ -50,63 +71,90 @@ int tg_supervised_tokens(const tg_arch *arch) {
     return TG_MAX(2048, arch->max_positions);
 }
 
-static uint64_t moments(const tg_optim_opts *opts, const tg_arch *arch) {
+/* Parameters, gradients and optimizer of one trained network. */
+typedef struct network {
+    uint64_t params, grads, state;
+} network;
+
+static network trained(const tg_train_settings *s, const tg_arch *arch, bool value_head) {
+    unsigned flags = s->train | (value_head ? TG_MODEL_VALUE_HEAD : 0);
     tg_params params;
-    unsigned head = arch->value_head ? TG_MODEL_VALUE_HEAD : 0;
-    if (tg_model_params(&params, arch, TG_MODEL_TRAINABLE | head, NULL) != TG_OK) return 0;
-    uint64_t bytes = tg_optim_bytes(opts, &params);
+    if (tg_model_params(&params, arch, flags, NULL) != TG_OK) return (network){0, 0, 0};
+    network n = {params.total * sizeof(float), params.grad_total * sizeof(float),
+                 tg_optim_bytes(&s->optim, &params)};
     tg_params_fini(&params);
-    return bytes;
+    return n;
 }
+
+static uint64_t activations(const tg_train_settings *s, const tg_arch *arch, tg_pass_caps caps) {
+    if (arch->kind == TG_KIND_SEQ2SEQ && !caps.src) caps.src = caps.tokens;
+    return tg_pass_bytes(arch, s->train, caps, s->recompute ? TG_PASS_RECOMPUTE : TG_PASS_TRAIN);
+}
+
+/* A generator: the decoder's caches, and rows of logits with room to sort them. */
+static uint64_t generator_bytes(const tg_arch *arch, int slots, int max_len) {
+    tg_decoder_caps caps = {.slots = slots, .len = max_len};
+    if (arch->kind == TG_KIND_SEQ2SEQ) caps.src = max_len;
+    return tg_decoder_bytes(arch, caps) +
+           (uint64_t)slots * (uint64_t)arch->vocab_size * 3 * sizeof(float);
+}
+
+static const char *const SMALLER = "a smaller model";
 
 static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
                            int n_envs, int max_len) {
     bool separate = s->critic == TG_CRITIC_SEPARATE;
-    tg_arch with_head = *arch;
-    with_head.value_head = true;
-    const tg_arch *policy = separate ? arch : &with_head;
+    unsigned passes = TG_PHASE_SCORE | TG_PHASE_UPDATE;
     tg_algo_plan algo;
     s->algo->plan(s->algo_opts, n_envs, max_len, &algo);
-    const char *smaller = "a smaller model";
-    uint64_t policy_params = tg_model_bytes(policy, 0),
-             value_params = tg_model_bytes(&with_head, 0);
-    add(p, "policy: parameters", smaller, policy_params);
-    add(p, "policy: gradients", smaller,
-        tg_model_bytes(policy, TG_MODEL_TRAINABLE) - policy_params);
-    add(p, "policy: optimizer", smaller, moments(&s->optim, policy));
+    network policy = trained(s, arch, !separate);
+    const char *eight = "alg.policy.args.optimizer: {id: adamw_8bit}";
+    add(p, "policy: parameters", TG_PHASE_ALWAYS, SMALLER, policy.params);
+    add(p, "policy: optimizer", TG_PHASE_ALWAYS, eight, policy.state);
+    add(p, "policy: gradients", TG_PHASE_UPDATE, "alg.policy.args.num_layers_unfrozen",
+        policy.grads);
     if (separate) {
         const char *share = "alg.policy.args.critic: shared";
-        add(p, "critic: parameters", share, value_params);
-        add(p, "critic: gradients", share,
-            tg_model_bytes(&with_head, TG_MODEL_TRAINABLE) - value_params);
-        add(p, "critic: optimizer", share, moments(&s->optim, &with_head));
+        network critic = trained(s, arch, true);
+        add(p, "critic: parameters", TG_PHASE_ALWAYS, share, critic.params);
+        add(p, "critic: optimizer", TG_PHASE_ALWAYS, share, critic.state);
+        add(p, "critic: gradients", TG_PHASE_UPDATE, share, critic.grads);
     }
-    add(p, "reference: parameters", smaller, tg_model_bytes(arch, 0));
-    const char *batch = "a smaller alg.args.batch_size or microbatch_tokens";
-    add(p, "policy: activations", batch,
-        tg_pass_bytes(policy, TG_MODEL_TRAINABLE, algo.caps, TG_PASS_TRAIN));
-    if (separate)
-        add(p, "critic: activations", batch,
-            tg_pass_bytes(&with_head, TG_MODEL_TRAINABLE, algo.caps, TG_PASS_TRAIN));
-    add(p, "reference: activations", batch, tg_pass_bytes(arch, 0, algo.caps, TG_PASS_SCORE));
-    add(p, "rollout: key/value cache", "fewer env.n_envs",
-        tg_decoder_bytes(arch, (tg_decoder_caps){.slots = n_envs, .len = max_len}));
+    add(p, "reference: parameters", TG_PHASE_ALWAYS, SMALLER, tg_model_bytes(arch, 0));
+    const char *less = "a smaller alg.args.microbatch_tokens, or alg.policy.args.recompute: true";
+    tg_arch headed = *arch;
+    headed.value_head = true;
+    add(p, "policy: activations", passes, less,
+        activations(s, separate ? arch : &headed, algo.caps));
+    if (separate) add(p, "critic: activations", passes, less, activations(s, &headed, algo.caps));
+    tg_pass_caps scored = algo.caps;
+    if (arch->kind == TG_KIND_SEQ2SEQ && !scored.src) scored.src = scored.tokens;
+    add(p, "reference: activations", TG_PHASE_SCORE, less,
+        tg_pass_bytes(arch, 0, scored, TG_PASS_SCORE));
+    add(p, "rollout: key/value cache", TG_PHASE_GENERATE, "fewer env.n_envs",
+        generator_bytes(arch, n_envs, max_len));
     uint64_t rows = (uint64_t)algo.n_steps * (uint64_t)n_envs;
-    add(p, "rollout: buffers", "fewer alg.args.n_steps",
+    add(p, "rollout: buffers", TG_PHASE_ALWAYS, "fewer alg.args.n_steps",
         rows * 80 + (uint64_t)n_envs * (uint64_t)max_len * 24);
 }
 
 static void plan_supervised(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch) {
-    const char *smaller = "a smaller model";
-    uint64_t params = tg_model_bytes(arch, 0);
+    network n = trained(s, arch, false);
     int tokens = tg_supervised_tokens(arch);
-    add(p, "parameters", smaller, params);
-    add(p, "gradients", smaller, tg_model_bytes(arch, TG_MODEL_TRAINABLE) - params);
-    add(p, "optimizer", smaller, moments(&s->optim, arch));
-    add(p, "activations", smaller,
-        tg_pass_bytes(arch, TG_MODEL_TRAINABLE,
-                      (tg_pass_caps){.tokens = tokens, .seqs = tokens, .actions = tokens},
-                      TG_PASS_TRAIN));
+    tg_pass_caps caps = {.tokens = tokens, .seqs = tokens, .actions = tokens};
+    add(p, "parameters", TG_PHASE_ALWAYS, SMALLER, n.params);
+    add(p, "optimizer", TG_PHASE_ALWAYS, "alg.training_args.optim: adamw_8bit", n.state);
+    add(p, "gradients", TG_PHASE_UPDATE | TG_PHASE_EVALUATE, "alg.num_layers_unfrozen", n.grads);
+    add(p, "activations", TG_PHASE_UPDATE | TG_PHASE_EVALUATE,
+        "alg.training_args.gradient_checkpointing: true", activations(s, arch, caps));
+}
+
+/* What the ops of a backend work in, once all of it has been used. */
+static uint64_t workspace(void) {
+    uint64_t most = 0;
+    for (const struct tg_backend_ops *const *b = tg_backend_list(); *b; b++)
+        most = TG_MAX(most, (uint64_t)(*b)->scratch_bytes);
+    return most;
 }
 
 tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
@@ -124,12 +172,11 @@ tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, con
         plan_supervised(p, s, arch);
     else
         plan_on_policy(p, s, arch, n_envs, max_len);
-    tg_arch widest = *arch;
-    widest.value_head = !s->supervised;
-    add(p, "checkpoint: copy of a network", "a smaller model", tg_model_bytes(&widest, 0));
-    add(p, "evaluation: key/value cache", "a smaller train_evaluation.eval_batch_size",
-        tg_decoder_bytes(
-            arch, (tg_decoder_caps){.slots = tg_eval_slots(s, arch, max_len), .len = max_len}));
+    add(p, "evaluation: key/value cache", TG_PHASE_EVALUATE,
+        "a smaller train_evaluation.eval_batch_size",
+        generator_bytes(arch, tg_eval_slots(s, arch, max_len), max_len));
+    add(p, "program and workspace", TG_PHASE_ALWAYS, SMALLER, memory_taken() + workspace());
+    add_up(p);
     p->available = memory_available();
     return TG_OK;
 }
@@ -141,24 +188,39 @@ static void put_size(tg_buf *out, uint64_t bytes) {
         tg_buf_printf(out, "%9.1f MiB", (double)bytes / (1 << 20));
 }
 
+static const char *phase_name(unsigned phases) {
+    switch (phases) {
+    case TG_PHASE_GENERATE: return "while generating";
+    case TG_PHASE_SCORE: return "while scoring";
+    case TG_PHASE_UPDATE: return "in the update";
+    case TG_PHASE_EVALUATE: return "in evaluations";
+    case TG_PHASE_SCORE | TG_PHASE_UPDATE: return "while scoring, in the update";
+    default: return "";
+    }
+}
+
 void tg_memory_plan_print(const tg_memory_plan *p, tg_buf *out) {
     tg_buf_printf(out, "memory plan (a model of %.1f M parameters):\n", (double)p->n_params / 1e6);
     for (int i = 0; i < p->n; i++) {
+        const char *when = phase_name(p->items[i].phases);
         tg_buf_printf(out, "  %-30s", p->items[i].what);
         put_size(out, p->items[i].bytes);
-        tg_buf_puts(out, "\n");
+        tg_buf_printf(out, "%s%s\n", *when ? "  " : "", when);
     }
-    tg_buf_printf(out, "  %-30s", "total");
+    tg_buf_printf(out, "  %-30s", "total at the peak");
     put_size(out, p->total);
-    tg_buf_printf(out, "\n  %-30s", "available now");
+    tg_buf_printf(out, "  %s\n  %-30s", phase_name(p->peak), "available now");
     put_size(out, p->available);
     tg_buf_puts(out, "\n");
 }
 
+/* Of what is there at the peak. */
 static const tg_memory_item *largest(const tg_memory_plan *p) {
-    const tg_memory_item *best = &p->items[0];
-    for (int i = 1; i < p->n; i++)
-        if (p->items[i].bytes > best->bytes) best = &p->items[i];
+    const tg_memory_item *best = NULL;
+    for (int i = 0; i < p->n; i++) {
+        const tg_memory_item *item = &p->items[i];
+        if (item->phases & p->peak && (!best || item->bytes > best->bytes)) best = item;
+    }
     return best;
 }
 
@@ -171,8 +233,8 @@ static void size_text(char *out, size_t size, uint64_t bytes) {
 
 tg_status tg_memory_plan_check(const tg_memory_plan *p, uint64_t limit, tg_error *err) {
     uint64_t room = limit ? limit : p->available;
-    if (!room || p->total <= room) return TG_OK;
     const tg_memory_item *most = largest(p);
+    if (!room || !most || p->total <= room) return TG_OK;
     char need[32], have[32], part[32];
     size_text(need, sizeof need, p->total);
     size_text(have, sizeof have, room);

@@ -1,4 +1,5 @@
-/* What a run will hold in memory, computed before anything is allocated.
+/* What a run will hold in memory, computed before anything is allocated. A run goes through phases that never overlap: generating,
+ * scoring, updating, evaluating; each gives back what only it needs. The plan is the memory of the phase that needs most.
  *
  *     tg_memory_plan p = {0};
  *     tg_memory_plan_make(&p, &settings, &arch, n_envs, max_prompt, max_new, err);
@@ -14,16 +15,27 @@
 
 #include <stdint.h>
 
+enum {
+    TG_PHASE_GENERATE = 1,
+    TG_PHASE_SCORE = 2,
+    TG_PHASE_UPDATE = 4,
+    TG_PHASE_EVALUATE = 8,
+    TG_PHASE_ALWAYS = 15
+};
+
 typedef struct tg_memory_item {
     const char *what, *fix; /* what it is; what makes it smaller */
     uint64_t bytes;
+    unsigned phases; /* in which it is there */
 } tg_memory_item;
 
 typedef struct tg_memory_plan {
     tg_memory_item items[16];
     int n;
-    uint64_t total, available; /* available: of the machine or its container now */
-    uint64_t n_params;         /* of one model */
+    uint64_t total,
+        available; /* of the phase `peak`; available: of the machine or its container now */
+    unsigned peak;
+    uint64_t n_params; /* of one model */
 } tg_memory_plan;
 
 /* A whole config's plan: on-policy or supervised. arch: of the model that is trained. */

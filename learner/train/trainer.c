@@ -108,6 +108,7 @@ static tg_status learn(trainer *t, tg_rollout *r, iteration *it, tg_error *err) 
                       .iteration = (uint64_t)t->state.iteration,
                       .n_iterations = (uint64_t)s->eval.n_iters};
     st = s->algo->update(t->ac, s->algo_opts, r, &order, NULL, &it->stats, err);
+    tg_actor_critic_rest(t->ac); /* the next rollout and evaluations need the memory for caches */
     it->score_s = scored - start;
     it->update_s = tg_clock_seconds() - scored;
     return st;

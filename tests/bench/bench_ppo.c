@@ -1,8 +1,9 @@
 /* One whole PPO iteration on a GPT-2-shaped model with random weights: 32 prompts of 64 tokens, 48 new tokens each, 5 epochs, shared
- * critic, f32. Rewards are a rule computed here, so the figure is the engine's: generation, scoring (policy, value, reference), update.
+ * critic. Rewards are a rule computed here, so the figure is the engine's: generation, scoring (policy, value, reference), update.
  *
- *   bench_ppo [LAYERS WIDTH HEADS VOCAB]      default 12 768 12 50257 (124 M parameters)
- * Prints a table, and one JSON line for the bench report. */
+ *   bench_ppo                            f32, and the same with 8-bit Adam and recomputation; 124 M parameters
+ *   bench_ppo KEY=VALUE…                 one run; layers width heads vocab, epochs, optimizer, recompute, unfrozen, microbatch
+ * Prints a table with the memory plan beside the real peak, and one JSON line for the bench report. */
 #include "common/base/alloc.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
@@ -12,13 +13,16 @@
 #include "learner/policy/actor_critic.h"
 #include "learner/policy/generate.h"
 #include "learner/rl/algo.h"
+#include "learner/train/memory_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-enum { PROMPTS = 32, PROMPT = 64, NEW = 48, EPOCHS = 5, MINIBATCH = 4 };
+enum { PROMPTS = 32, PROMPT = 64, NEW = 48, MINIBATCH = 4 };
 
 static tg_error err;
 
@@ -28,10 +32,26 @@ static void must(tg_status st) {
     exit(tg_status_exit_code(st));
 }
 
-static double peak_gb(void) {
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (double)u.ru_maxrss / 1e6;
+typedef struct mode {
+    int64_t layers, width, heads, vocab, epochs, unfrozen, microbatch;
+    const char *optimizer;
+    bool recompute;
+} mode;
+
+/* Resident memory now and at its highest since the last reset, in thousands of KiB as getrusage counts. */
+static double status_mb(const char *key) {
+    char line[128];
+    long kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (!strncmp(line, key, strlen(key))) kib = strtol(line + strlen(key) + 1, NULL, 10);
+    if (f) fclose(f);
+    return (double)kib / 1e3;
+}
+
+static void reset_peak(void) {
+    FILE *f = fopen("/proc/self/clear_refs", "w");
+    if (f) fputs("5", f), fclose(f);
 }
 
 /* Random weights in a folder, as a user's model would be. */
@@ -97,10 +117,11 @@ static void reward(tg_rollout *r) {
     tg_rollout_finish(r, &(tg_returns_opts){.gamma = 0.99, .gae_lambda = 0.95});
 }
 
-static void *ppo_options(const tg_algo_ops *ppo, tg_arena *arena) {
-    char text[128];
-    snprintf(text, sizeof text, "{n_steps: %d, batch_size: %d, n_epochs: %d}", NEW, MINIBATCH * NEW,
-             EPOCHS);
+static void *ppo_options(const tg_algo_ops *ppo, const mode *m, tg_arena *arena) {
+    char text[200];
+    snprintf(text, sizeof text,
+             "{n_steps: %d, batch_size: %d, n_epochs: %lld, microbatch_tokens: %lld}", NEW,
+             MINIBATCH * NEW, (long long)m->epochs, (long long)m->microbatch);
     tg_node *node;
     must(tg_tree_parse(arena, "bench", text, strlen(text), &node, &err));
     void *opts = tg_arena_alloc(arena, ppo->options_size);
@@ -109,30 +130,115 @@ static void *ppo_options(const tg_algo_ops *ppo, tg_arena *arena) {
     return opts;
 }
 
-static int number(char **argv, int argc, int i, int fallback) {
-    int64_t v = fallback;
-    if (i < argc && (!tg_parse_i64(argv[i], &v) || v < 1 || v > 1000000)) {
-        fprintf(stderr, "usage: bench_ppo [LAYERS WIDTH HEADS VOCAB]\n");
-        exit(64);
+static bool parse(mode *m, const char *arg) {
+    const struct {
+        const char *key;
+        int64_t *value;
+    } numbers[] = {{"layers=", &m->layers},        {"width=", &m->width},
+                   {"heads=", &m->heads},          {"vocab=", &m->vocab},
+                   {"epochs=", &m->epochs},        {"unfrozen=", &m->unfrozen},
+                   {"microbatch=", &m->microbatch}};
+    for (size_t i = 0; i < TG_COUNT_OF(numbers); i++)
+        if (tg_str_starts(arg, numbers[i].key))
+            return tg_parse_i64(arg + strlen(numbers[i].key), numbers[i].value) &&
+                   *numbers[i].value >= -1 && *numbers[i].value <= 1000000;
+    if (tg_str_starts(arg, "optimizer=")) {
+        m->optimizer = arg + strlen("optimizer=");
+        return true;
     }
-    return (int)v;
+    m->recompute = !strcmp(arg, "recompute=true");
+    return m->recompute || !strcmp(arg, "recompute=false");
 }
 
-int main(int argc, char **argv) {
-    tg_arch arch = {.family = "gpt2",
-                    .max_positions = 1024,
-                    .norm_eps = 1e-5f,
-                    .tied_head = true,
-                    .bos_id = -1,
-                    .eos_id = -1,
-                    .pad_id = -1};
-    arch.n_layers = number(argv, argc, 1, 12);
-    arch.width = number(argv, argc, 2, 768);
-    arch.n_heads = arch.n_kv_heads = number(argv, argc, 3, 12);
-    arch.vocab_size = number(argv, argc, 4, 50257);
-    arch.head_dim = arch.width / arch.n_heads;
-    arch.mlp_width = 4 * arch.width;
+static tg_arch arch_of(const mode *m) {
+    return (tg_arch){.family = "gpt2",
+                     .n_layers = (int)m->layers,
+                     .width = (int)m->width,
+                     .n_heads = (int)m->heads,
+                     .n_kv_heads = (int)m->heads,
+                     .head_dim = (int)(m->width / m->heads),
+                     .mlp_width = 4 * (int)m->width,
+                     .vocab_size = (int)m->vocab,
+                     .max_positions = 1024,
+                     .norm_eps = 1e-5f,
+                     .tied_head = true,
+                     .bos_id = -1,
+                     .eos_id = -1,
+                     .pad_id = -1};
+}
 
+static double planned_mb(const tg_train_settings *s, const tg_arch *arch) {
+    tg_memory_plan plan;
+    must(tg_memory_plan_make(&plan, s, arch, PROMPTS, PROMPT, NEW, &err));
+    tg_buf text = {0};
+    tg_memory_plan_print(&plan, &text);
+    if (getenv("TEXTGEN_BENCH_PLAN")) puts(text.data);
+    tg_buf_fini(&text);
+    return (double)plan.total / 1024 / 1e3;
+}
+
+typedef struct figures {
+    double generate_s, score_s, update_s, planned;
+    double generate_mb, score_mb, update_mb;
+    tg_update_stats stats;
+} figures;
+
+static void iterate(tg_actor_critic *ac, const tg_train_settings *s, figures *f) {
+    int32_t prompts[PROMPTS][PROMPT];
+    tg_rng rng = tg_rng_at(1, TG_RNG_TEST, 0, 0);
+    for (int i = 0; i < PROMPTS; i++)
+        for (int t = 0; t < PROMPT; t++)
+            prompts[i][t] = (int32_t)tg_rng_below(&rng, (uint64_t)ac->policy->arch.vocab_size);
+    collected *c = tg_alloc(sizeof *c);
+    TG_ASSERT(c);
+    reset_peak();
+    double t0 = tg_clock_seconds();
+    generate(ac, prompts, c);
+    double t1 = tg_clock_seconds();
+    f->generate_mb = status_mb("VmHWM");
+    reset_peak();
+    tg_rollout *r = make_rollout(prompts, c);
+    must(tg_actor_critic_score(ac, r, &err));
+    reward(r);
+    double t2 = tg_clock_seconds();
+    f->score_mb = status_mb("VmHWM");
+    reset_peak();
+    must(s->algo->update(ac, s->algo_opts, r, &(tg_order){.seed = 1}, NULL, &f->stats, &err));
+    f->update_s = tg_clock_seconds() - t2;
+    f->update_mb = status_mb("VmHWM");
+    f->generate_s = t1 - t0, f->score_s = t2 - t1;
+    tg_rollout_destroy(&r);
+    tg_free(c);
+}
+
+static void print(const mode *m, const figures *f, int threads) {
+    double seconds = f->generate_s + f->score_s + f->update_s;
+    double peak = TG_MAX(TG_MAX(f->generate_mb, f->score_mb), f->update_mb);
+    bool plain = !strcmp(m->optimizer, "adamw") && !m->recompute && m->unfrozen < 0;
+    printf("PPO iteration, GPT-2 shape %d x %d, vocabulary %d: 32 prompts x 64, 48 new, %d epochs, "
+           "shared critic, %s%s, %d threads\n",
+           (int)m->layers, (int)m->width, (int)m->vocab, (int)m->epochs, m->optimizer,
+           m->recompute ? ", recomputation" : "", threads);
+    printf("  generate %7.1f s   %6.0f new tokens/s   peak %5.0f MB\n", f->generate_s,
+           PROMPTS * NEW / f->generate_s, f->generate_mb);
+    printf("  score    %7.1f s                       peak %5.0f MB\n", f->score_s, f->score_mb);
+    printf("  update   %7.1f s   %6.0f tokens/s       peak %5.0f MB   %d steps, first ratio error "
+           "%.1e\n",
+           f->update_s, (double)m->epochs * PROMPTS * (PROMPT + NEW) / f->update_s, f->update_mb,
+           f->stats.minibatches, f->stats.first_ratio_error);
+    printf("  total    %7.1f s   peak memory %.2f GB, planned %.2f GB (%+.1f %%)\n", seconds,
+           peak / 1e3, f->planned / 1e3, 100 * (f->planned / peak - 1));
+    printf("json {\"bench\": \"ppo_iteration%s%s%s\", \"who\": \"textgen\", \"layers\": %d, "
+           "\"width\": %d, \"vocab\": %d, \"epochs\": %d, \"generate_s\": %.3f, \"score_s\": "
+           "%.3f, \"update_s\": %.3f, \"seconds\": %.3f, \"peak_mb\": %.0f, \"planned_mb\": "
+           "%.0f}\n",
+           plain ? "" : "_", plain ? "" : m->optimizer, m->recompute ? "_recompute" : "",
+           (int)m->layers, (int)m->width, (int)m->vocab, (int)m->epochs, f->generate_s, f->score_s,
+           f->update_s, seconds, peak, f->planned);
+}
+
+static int run(const mode *m) {
+    tg_arch arch = arch_of(m);
     tg_backend *be;
     must(tg_backend_open(&be, "cpu", 0, &err));
     char folder[] = "/tmp/textgen-bench.XXXXXX";
@@ -140,66 +246,75 @@ int main(int argc, char **argv) {
     char *model = tg_path_join(folder, "model");
     make_model(model, be, &arch);
 
-    const tg_algo_ops *ppo;
-    must(tg_algo_find("ppo", &ppo, &err));
     tg_arena arena = {0};
-    void *opts = ppo_options(ppo, &arena);
+    tg_train_settings s = {.critic = TG_CRITIC_SHARED,
+                           .train = m->unfrozen < 0 ? TG_MODEL_TRAINABLE
+                                                    : TG_MODEL_TRAIN_LAST(m->unfrozen),
+                           .recompute = m->recompute,
+                           .optim = {.kind = m->optimizer,
+                                     .beta1 = 0.9,
+                                     .beta2 = 0.999,
+                                     .eps = 1e-8,
+                                     .weight_decay = 1e-6,
+                                     .alpha = 0.99}};
+    s.eval.eval_batch_size = 1;
+    must(tg_algo_find("ppo", &s.algo, &err));
+    s.algo_opts = ppo_options(s.algo, m, &arena);
+    figures f = {.planned = planned_mb(&s, &arch)};
     tg_algo_plan plan;
-    ppo->plan(opts, PROMPTS, PROMPT + NEW, &plan);
+    s.algo->plan(s.algo_opts, PROMPTS, PROMPT + NEW, &plan);
     tg_actor_critic *ac;
     must(tg_actor_critic_open(&ac, be,
                               &(tg_actor_critic_opts){.model_folder = model,
-                                                      .critic = TG_CRITIC_SHARED,
+                                                      .critic = s.critic,
                                                       .reference = true,
+                                                      .train = s.train,
+                                                      .recompute = s.recompute,
                                                       .seed = 1,
-                                                      .optim = {.kind = "adamw",
-                                                                .beta1 = 0.9,
-                                                                .beta2 = 0.999,
-                                                                .eps = 1e-8,
-                                                                .weight_decay = 1e-6},
+                                                      .optim = s.optim,
                                                       .train_caps = plan.caps},
                               &err));
-    int32_t prompts[PROMPTS][PROMPT];
-    tg_rng rng = tg_rng_at(1, TG_RNG_TEST, 0, 0);
-    for (int i = 0; i < PROMPTS; i++)
-        for (int t = 0; t < PROMPT; t++)
-            prompts[i][t] = (int32_t)tg_rng_below(&rng, (uint64_t)arch.vocab_size);
-
-    collected *c = tg_alloc(sizeof *c);
-    TG_ASSERT(c);
-    double t0 = tg_clock_seconds();
-    generate(ac, prompts, c);
-    double t1 = tg_clock_seconds();
-    tg_rollout *r = make_rollout(prompts, c);
-    must(tg_actor_critic_score(ac, r, &err));
-    reward(r);
-    double t2 = tg_clock_seconds();
-    tg_update_stats stats;
-    memset(&stats, 0, sizeof stats);
-    must(ppo->update(ac, opts, r, &(tg_order){.seed = 1}, NULL, &stats, &err));
-    double t3 = tg_clock_seconds();
-
-    printf("PPO iteration, GPT-2 shape %d x %d, vocabulary %d: 32 prompts x 64, 48 new, 5 epochs, "
-           "shared critic, %d threads\n",
-           arch.n_layers, arch.width, arch.vocab_size, tg_team_size(be->team));
-    printf("  generate %7.1f s   %6.0f new tokens/s\n", t1 - t0, PROMPTS * NEW / (t1 - t0));
-    printf("  score    %7.1f s\n", t2 - t1);
-    printf("  update   %7.1f s   %6.0f tokens/s   %d steps, first ratio error %.1e\n", t3 - t2,
-           (double)EPOCHS * PROMPTS * (PROMPT + NEW) / (t3 - t2), stats.minibatches,
-           stats.first_ratio_error);
-    printf("  total    %7.1f s   peak memory %.2f GB\n", t3 - t0, peak_gb());
-    printf("json {\"bench\": \"ppo_iteration\", \"who\": \"textgen\", \"layers\": %d, \"width\": "
-           "%d, \"vocab\": %d, "
-           "\"generate_s\": %.3f, \"score_s\": %.3f, "
-           "\"update_s\": %.3f, \"seconds\": %.3f, \"peak_mb\": %.0f}\n",
-           arch.n_layers, arch.width, arch.vocab_size, t1 - t0, t2 - t1, t3 - t2, t3 - t0,
-           peak_gb() * 1e3);
-
-    tg_rollout_destroy(&r);
+    iterate(ac, &s, &f);
+    print(m, &f, tg_team_size(be->team));
     tg_actor_critic_destroy(&ac);
     tg_backend_close(&be);
-    tg_free(c);
     tg_free(model);
     tg_arena_fini(&arena);
     return tg_dir_remove(folder, &err) == TG_OK ? 0 : 74;
+}
+
+/* Every mode in a process of its own: a peak cannot be taken back. */
+static int run_apart(const mode *m) {
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        int code = run(m);
+        fflush(stdout);
+        _exit(code);
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child) return 71;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 70;
+}
+
+int main(int argc, char **argv) {
+    mode m = {.layers = 12,
+              .width = 768,
+              .heads = 12,
+              .vocab = 50257,
+              .epochs = 5,
+              .unfrozen = -1,
+              .microbatch = 512,
+              .optimizer = "adamw"};
+    for (int i = 1; i < argc; i++)
+        if (!parse(&m, argv[i])) {
+            fprintf(stderr,
+                    "usage: bench_ppo [layers=N width=N heads=N vocab=N epochs=N unfrozen=N "
+                    "microbatch=N optimizer=ID recompute=true]\n");
+            return 64;
+        }
+    if (argc > 1) return run(&m);
+    int code = run_apart(&m);
+    m.optimizer = "adamw_8bit", m.recompute = true;
+    return code ? code : run_apart(&m);
 }

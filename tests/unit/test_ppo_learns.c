@@ -68,7 +68,10 @@ static double iterate(tg_actor_critic *ac, const tg_ppo_opts *o, uint64_t iterat
     CHECK_OK(tg_rollout_create(&r, (const int(*)[2])lengths, EPISODES, EPISODES * STEPS, &err));
     if (!r) return 0;
     for (int e = 0; e < EPISODES; e++) tg_rollout_tokens(r, e)[0] = e % VOCAB;
-    for (int s = 0; s < STEPS; s++) CHECK_OK(sample_step(ac->policy_pass, r, s, iteration));
+    tg_pass *pass = NULL;
+    CHECK_OK(tg_pass_create(&pass, ac->policy, ac->caps, TG_PASS_SCORE, &err));
+    for (int s = 0; pass && s < STEPS; s++) CHECK_OK(sample_step(pass, r, s, iteration));
+    tg_pass_destroy(&pass);
     double hits = 0;
     for (int i = 0; i < r->n_actions; i++) {
         r->task_reward[i] = r->episodes[i / STEPS].tokens[1 + i % STEPS] == WANTED;

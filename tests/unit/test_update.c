@@ -474,7 +474,7 @@ TEST(algorithms_are_found_by_name) {
     tg_algo_plan plan;
     tg_algo_ppo.plan(&o, 10, 112, &plan);
     CHECK_EQ(plan.n_steps, 2048);
-    CHECK_EQ(plan.caps.tokens, 2048);
+    CHECK_EQ(plan.caps.tokens, 512);
     o.microbatch_tokens = 10;
     tg_algo_ppo.plan(&o, 10, 112, &plan);
     CHECK_EQ(plan.caps.tokens, 112); /* at least the longest sequence */

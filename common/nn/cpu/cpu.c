@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static void cpu_open(tg_backend *be) {
     be->kernels = tg_cpu_kernels_choose();
@@ -27,6 +28,20 @@ static void *cpu_alloc(tg_backend *be, size_t bytes) {
 static void cpu_free(tg_backend *be, void *p) {
     (void)be;
     tg_free(p);
+}
+
+/* Whole pages go back to the system, which gives zeros in their place; the ends are filled. */
+static void cpu_release(tg_backend *be, void *p, size_t bytes) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *from = p, *to = from + bytes;
+    char *begin = from + (page - (size_t)from % page) % page, *end = to - (size_t)to % page;
+    (void)be;
+    if (begin >= end || madvise(begin, (size_t)(end - begin), MADV_DONTNEED)) {
+        memset(from, 0, bytes);
+        return;
+    }
+    memset(from, 0, (size_t)(begin - from));
+    memset(end, 0, (size_t)(to - end));
 }
 
 static void cpu_upload(tg_backend *be, void *device, const void *host, size_t bytes) {
@@ -107,6 +122,7 @@ const struct tg_backend_ops tg_cpu_backend = {
     .open = cpu_open,
     .alloc = cpu_alloc,
     .free = cpu_free,
+    .release = cpu_release,
     .upload = cpu_upload,
     .download = cpu_download,
 };
