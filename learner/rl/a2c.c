@@ -25,7 +25,7 @@ const tg_opt tg_a2c_options[] = {
     TG_OPT_FLOAT(O, rms_prop_eps, "1e-5", 0, 1, "Added to the root of RMSprop."),
     TG_OPT_BOOL(O, use_rms_prop, "true", "RMSprop instead of the policy's optimizer."),
     TG_OPT_BOOL(O, normalize_advantage, "false", "Advantages to mean 0 and deviation 1."),
-    TG_OPT_INT(O, microbatch_tokens, "2048", 1, 1e8,
+    TG_OPT_INT(O, microbatch_tokens, "512", 1, 1e8,
                "A rollout of more tokens is computed in pieces: the same gradient, less memory."),
     TG_OPT_STR_ONE_OF(O, minibatch, "sequence", "sequence|transition",
                       "Order of the rows: by episodes, or as RL4LMs draws them."),
