@@ -41,6 +41,9 @@ static tg_status check_texts(const tg_arch *arch, const char *what, const int32_
 }
 
 static tg_status check_actions(const tg_pass *p, const tg_batch *b, tg_error *err) {
+    const size_t words = (size_t)tg_mask_words(p->m->arch.vocab_size);
+    if (b->mask && !p->caps.masked)
+        return tg_fail(err, TG_BUG, "pass: a batch with masks, which the caps exclude");
     for (int i = 0; i < b->n_actions; i++) {
         if (b->act_row[i] < 0 || b->act_row[i] >= b->n_tokens)
             return tg_fail(err, TG_DATA, "batch: action %d is at row %d of %d", i, b->act_row[i],
@@ -48,6 +51,11 @@ static tg_status check_actions(const tg_pass *p, const tg_batch *b, tg_error *er
         if (b->act_token[i] < 0 || b->act_token[i] >= p->m->arch.vocab_size)
             return tg_fail(err, TG_DATA, "batch: action %d is token %d, the vocabulary has %d", i,
                            b->act_token[i], p->m->arch.vocab_size);
+        if (b->mask &&
+            !(b->mask[(size_t)i * words + (size_t)b->act_token[i] / 32] >> (b->act_token[i] % 32) &
+              1))
+            return tg_fail(err, TG_DATA, "batch: action %d is token %d, which its mask forbids", i,
+                           b->act_token[i]);
     }
     return TG_OK;
 }
@@ -113,6 +121,9 @@ static void upload_batch(tg_pass *p, const tg_batch *batch) {
     if (!A) return;
     tg_backend_upload(be, p->b.act_row, batch->act_row, A * sizeof(int32_t));
     tg_backend_upload(be, p->b.act_token, batch->act_token, A * sizeof(int32_t));
+    if (batch->mask)
+        tg_backend_upload(be, p->b.mask, batch->mask,
+                          A * (size_t)tg_mask_words(p->m->arch.vocab_size) * sizeof(uint32_t));
 }
 
 /* Decoder rows attend to the source's states. */
@@ -161,11 +172,9 @@ static void run_heads(tg_pass *p) {
     ops->gather_rows(t->be, b->rows, tg_pass_last_rows(&p->main), b->act_row, A, C);
     tg_trunk_final(t, b->hidden, b->mean, b->rstd, b->rows, A);
     if (p->has_lm)
-        ops->head_forward(
-            t->be, b->logp, b->entropy, b->lse, tg_trunk_lm(t, b->lm, b->hidden, A),
-            t->top.w[TG_ROLE_HEAD_W], b->act_token, A, tg_trunk_embed_width(&t->arch),
-            t->arch.vocab_size,
-            (tg_head_extra){.bias = t->top.w[TG_ROLE_HEAD_B], .softcap = t->arch.logit_softcap});
+        ops->head_forward(t->be, b->logp, b->entropy, b->lse, tg_trunk_lm(t, b->lm, b->hidden, A),
+                          t->top.w[TG_ROLE_HEAD_W], b->act_token, A, tg_trunk_embed_width(&t->arch),
+                          t->arch.vocab_size, tg_pass_head(p));
     if (p->has_value)
         ops->matmul(t->be, b->value, b->hidden, t->top.w[TG_ROLE_VALUE_W], A, 1, C, false, true,
                     false);
@@ -179,6 +188,7 @@ tg_status tg_pass_forward(tg_pass *p, const tg_batch *batch, tg_pass_out out, tg
     p->has_lm = out.logp || out.entropy;
     p->has_value = out.value != NULL;
     p->has_labels = false;
+    p->has_mask = batch->mask != NULL;
     upload_batch(p, batch);
     if (p->seq2seq) {
         run_stack(p, &p->enc);

@@ -26,6 +26,9 @@ typedef struct tg_batch {
     const int32_t *act_row;   /* (n_actions) row of the state; the action follows it */
     const int32_t *act_token; /* (n_actions) */
     const int32_t *types;     /* (n_tokens) of models that have types; NULL: all 0 */
+    /* (n_actions, tg_mask_words(vocab_size)): the tokens that each action was chosen from, as in op/head.h; every act_token is
+     * among its own. Log-probs and entropies are then those of the distribution over them. NULL: all. Needs caps.masked. */
+    const uint32_t *mask;
     /* seq2seq; all 0 otherwise */
     int n_src;
     const int32_t *src_tokens;  /* (n_src) */
@@ -34,8 +37,14 @@ typedef struct tg_batch {
 
 typedef struct tg_pass_caps {
     int tokens, seqs, actions;
-    int src; /* seq2seq: source tokens */
+    int src;     /* seq2seq: source tokens */
+    bool masked; /* batches may have masks */
 } tg_pass_caps;
+
+/* Words of 32 bits for a set of tokens. */
+static inline int tg_mask_words(int vocab_size) {
+    return (vocab_size + 31) / 32;
+}
 
 /* Host arrays (n_actions); NULL: not wanted. */
 typedef struct tg_pass_out {

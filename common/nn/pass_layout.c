@@ -171,6 +171,8 @@ static void carve_pass(tg_carve *c, const tg_arch *arch, tg_pass_caps caps, cons
     const bool seq2seq = arch->kind == TG_KIND_SEQ2SEQ;
     b->act_row = tg_carve_i32(c, A);
     b->act_token = tg_carve_i32(c, A);
+    if (caps.masked)
+        b->mask = (uint32_t *)tg_carve_i32(c, A * (size_t)tg_mask_words(arch->vocab_size));
     b->rows = tg_carve_f32(c, A, C);
     b->hidden = b->lm = tg_carve_f32(c, A, C);
     size_t E = (size_t)tg_trunk_embed_width(arch);

@@ -22,6 +22,7 @@ typedef struct tg_pass_stack {
 /* Device buffers, all in one block with the stacks'. N = caps.tokens, A = caps.actions, P = caps.src; R = the most rows of any kind. */
 typedef struct tg_pass_buffers {
     int32_t *act_row, *act_token; /* (A) */
+    uint32_t *mask;               /* (A, words); NULL: not with these caps */
     float *rows, *hidden;         /* (A,C) residual stream at the action rows, and its final norm */
     float *lm;                    /* (A,E) what the output matrix reads: hidden, or made of it */
     float *mean, *rstd;           /* (A) of that norm */
@@ -60,8 +61,18 @@ struct tg_pass {
     int32_t *host_positions; /* (max(N,P)) */
     /* of the last forward */
     int n_seqs, n_actions;
-    bool has_lm, has_value, has_labels;
+    bool has_lm, has_value, has_labels, has_mask;
 };
+
+/* What shapes the logits besides the matrix. */
+static inline tg_head_extra tg_pass_head(const tg_pass *p) {
+    const tg_trunk *t = &p->main.trunk;
+    return (tg_head_extra){.bias = t->top.w[TG_ROLE_HEAD_B],
+                           .dbias = t->top.g[TG_ROLE_HEAD_B],
+                           .softcap = t->arch.logit_softcap,
+                           .mask = p->has_mask ? p->b.mask : NULL,
+                           .mask_words = tg_mask_words(t->arch.vocab_size)};
+}
 
 /* Layer l from its x on: to out, or (to_up) only to what its backward needs. */
 void tg_pass_layer(tg_pass *p, const tg_pass_stack *s, int layer, bool to_up);

@@ -3,14 +3,23 @@
 
 #include <math.h>
 
+static tg_head_extra extra_of(const float *bias, float *dbias, const int32_t *mask,
+                              const ops_problem *p) {
+    return (tg_head_extra){.bias = bias,
+                           .dbias = dbias,
+                           .softcap = (float)p->x[0],
+                           .mask = (const uint32_t *)mask,
+                           .mask_words = (p->d[2] + 31) / 32};
+}
+
 static void run_forward(tg_backend *be, void *const *b, const ops_problem *p) {
     be->ops->head_forward(be, b[0], b[1], b[2], b[3], b[4], b[5], p->d[0], p->d[1], p->d[2],
-                          (tg_head_extra){.bias = b[6], .softcap = (float)p->x[0]});
+                          extra_of(b[6], NULL, b[7], p));
 }
 
 static void run_backward(tg_backend *be, void *const *b, const ops_problem *p) {
     be->ops->head_backward(be, b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], p->d[0],
-                           p->d[1], p->d[2], (tg_head_extra){b[9], b[10], (float)p->x[0]});
+                           p->d[1], p->d[2], extra_of(b[9], b[10], b[11], p));
 }
 
 /* softcap > 0: capped, and with a bias; < 0: a bias only. */
@@ -26,6 +35,23 @@ static void extras(ops_problem *p, int V, double softcap, bool backward, double 
     p->x[0] = softcap > 0 ? softcap : 0;
 }
 
+/* About a third of the tokens are allowed, the row's own among them; whole tiles of the vocabulary may be forbidden. */
+static void masks(ops_problem *p, const int32_t *tokens, int n, int V, bool masked) {
+    if (!masked) {
+        ops_null(p, "mask");
+        return;
+    }
+    const size_t words = (size_t)(V + 31) / 32;
+    int32_t *bits = ops_ints(p, "mask", (size_t)n * words, INT32_MAX);
+    const int32_t *more = ops_ints(p, "more", (size_t)n * words, INT32_MAX);
+    for (int i = 0; i < n; i++) {
+        int32_t *row = bits + (size_t)i * words;
+        for (size_t k = 0; k < words; k++)
+            row[k] = k % 32 >= 8 ? 0 : row[k] & more[(size_t)i * words + k];
+        row[tokens[i] / 32] = (int32_t)((uint32_t)row[tokens[i] / 32] | 1u << (tokens[i] % 32));
+    }
+}
+
 static void shape(ops_problem *p, int n, int C, int V) {
     p->d[0] = n, p->d[1] = C, p->d[2] = V;
     p->flops = 2.0 * n * C * V;
@@ -33,24 +59,25 @@ static void shape(ops_problem *p, int n, int C, int V) {
 
 /* `scale` of x: large logits make sharp distributions. */
 static void make_forward(ops_problem *p, ops_ctx *c, int n, int C, int V, double scale,
-                         double softcap) {
-    ops_begin(p, c, "head_forward", run_forward, "n=%d C=%d V=%d scale=%g cap=%g", n, C, V, scale,
-              softcap);
+                         double softcap, bool masked) {
+    ops_begin(p, c, "head_forward", run_forward, "n=%d C=%d V=%d scale=%g cap=%g%s", n, C, V, scale,
+              softcap, masked ? " masked" : "");
     double tol = 2e-6 * (1 + scale * sqrt(C) / 10);
     ops_out(p, "logp", (size_t)n, tol);
     ops_out(p, "entropy", (size_t)n, tol);
     ops_out(p, "lse", (size_t)n, tol);
     ops_in(p, "x", (size_t)n * (size_t)C, scale);
     ops_in(p, "w", (size_t)V * (size_t)C, 1);
-    ops_ints(p, "tokens", (size_t)n, V);
+    const int32_t *tokens = ops_ints(p, "tokens", (size_t)n, V);
     extras(p, V, softcap, false, tol);
+    masks(p, tokens, n, V, masked);
     shape(p, n, C, V);
 }
 
 static void make_backward(ops_problem *p, ops_ctx *c, int n, int C, int V, double scale,
-                          bool frozen, double softcap) {
-    ops_begin(p, c, "head_backward", run_backward, "n=%d C=%d V=%d scale=%g cap=%g%s", n, C, V,
-              scale, softcap, frozen ? " frozen" : "");
+                          bool frozen, double softcap, bool masked) {
+    ops_begin(p, c, "head_backward", run_backward, "n=%d C=%d V=%d scale=%g cap=%g%s%s", n, C, V,
+              scale, softcap, frozen ? " frozen" : "", masked ? " masked" : "");
     /* p is off by eps times the logit, and dw by that times x */
     double tol = 5e-6 * (1 + scale * scale * sqrt(C) / 20) * (1 + sqrt(n) / 40);
     ops_out_over(p, "dx", (size_t)n * (size_t)C, tol);
@@ -62,10 +89,11 @@ static void make_backward(ops_problem *p, ops_ctx *c, int n, int C, int V, doubl
     ops_in(p, "dentropy", (size_t)n, 1);
     ops_in(p, "x", (size_t)n * (size_t)C, scale);
     ops_in(p, "w", (size_t)V * (size_t)C, 1);
-    ops_ints(p, "tokens", (size_t)n, V);
+    const int32_t *tokens = ops_ints(p, "tokens", (size_t)n, V);
     ops_in(p, "lse", (size_t)n, 1);
     ops_in(p, "entropy", (size_t)n, 1);
     extras(p, V, softcap, true, tol);
+    masks(p, tokens, n, V, masked);
     shape(p, n, C, V);
     p->flops *= frozen ? 2 : 3;
 }
@@ -75,19 +103,19 @@ static void test(ops_ctx *c) {
                                     {7, 16, 100}, {33, 32, 257}, {20, 24, 600}, {5, 12, 5000},
                                     {300, 8, 40}, {2100, 4, 9}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (int variant = 0; variant < 5; variant++) {
+        for (int variant = 0; variant < 8; variant++) {
             const int n = shapes[i][0], C = shapes[i][1], V = shapes[i][2];
-            const double scale = variant == 1 ? 20 : 1, cap = variant < 3    ? 0
-                                                              : variant == 3 ? 3
-                                                                             : -1;
+            static const double caps[] = {0, 0, 0, 3, -1, 0, 3, -1};
+            const double scale = variant == 1 ? 20 : 1, cap = caps[variant];
+            const bool masked = variant >= 5;
             ops_problem f, b;
             if (ops_wanted(c, "head_forward") && variant != 2) {
-                make_forward(&f, c, n, C, V, scale, cap);
+                make_forward(&f, c, n, C, V, scale, cap, masked);
                 ops_compare(c, &f);
             }
             if (!ops_wanted(c, "head_backward")) continue;
-            make_forward(&f, c, n, C, V, scale, cap);
-            make_backward(&b, c, n, C, V, scale, variant == 2, cap);
+            make_forward(&f, c, n, C, V, scale, cap, masked);
+            make_backward(&b, c, n, C, V, scale, variant == 2, cap, masked);
             ops_share(&f, &b);
             ops_end(&f);
             ops_compare(c, &b);
@@ -96,13 +124,14 @@ static void test(ops_ctx *c) {
 
 static void grad(ops_ctx *c) {
     static const int shapes[][3] = {{2, 3, 5}, {4, 6, 33}};
-    for (size_t i = 0; i < 3 * (sizeof shapes / sizeof *shapes) && ops_wanted(c, "head_backward");
+    for (size_t i = 0; i < 6 * (sizeof shapes / sizeof *shapes) && ops_wanted(c, "head_backward");
          i++) {
-        const int *s = shapes[i / 3];
-        const double cap = (double)(i % 3) * 2 - 2; /* -2: bias only, 0: neither, 2: both */
+        const int *s = shapes[i / 6];
+        const bool masked = i % 2;
+        const double cap = (double)(i / 2 % 3) * 2 - 2; /* -2: bias only, 0: neither, 2: both */
         ops_problem f, b;
-        make_forward(&f, c, s[0], s[1], s[2], 1, cap);
-        make_backward(&b, c, s[0], s[1], s[2], 1, false, cap);
+        make_forward(&f, c, s[0], s[1], s[2], 1, cap, masked);
+        make_backward(&b, c, s[0], s[1], s[2], 1, false, cap, masked);
         ops_share(&f, &b);
         ops_gradcheck(c, &(ops_grad){.forward = &f,
                                      .backward = &b,
@@ -120,9 +149,9 @@ static void perf(ops_ctx *c) {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int backward = 0; backward < 2; backward++) {
             if (backward)
-                make_backward(&p, c, shapes[i][0], shapes[i][1], shapes[i][2], 1, false, 0);
+                make_backward(&p, c, shapes[i][0], shapes[i][1], shapes[i][2], 1, false, 0, false);
             else
-                make_forward(&p, c, shapes[i][0], shapes[i][1], shapes[i][2], 1, 0);
+                make_forward(&p, c, shapes[i][0], shapes[i][1], shapes[i][2], 1, 0, false);
             if (ops_wanted(c, p.op))
                 ops_perf(c, &p);
             else

@@ -20,7 +20,8 @@ typedef struct head_job {
     const tg_cpu_kernels *k;
     float *logits; /* (rows, panel) */
     const int32_t *tokens;
-    int panel, first; /* columns of logits; vocabulary index of the first */
+    const uint32_t *mask; /* of the first row; NULL: none */
+    int panel, first;     /* columns of logits; vocabulary index of the first */
     int parts;
     tg_softmax_part *part; /* (rows, parts) */
     row_stats *stats;      /* (rows) */
@@ -62,17 +63,29 @@ static tg_logit_tile logit_tile(const head_job *j, int m, int n, int rows, int c
                            .tokens = j->tokens + m};
 }
 
-/* Products become logits. */
-static void shape_tile(const head_job *j, const tg_logit_tile *t) {
+/* What is not allowed gets no probability. A tile's first token is the first of a word. */
+static void mask_tile(const head_job *j, const tg_logit_tile *t, int m) {
+    for (int r = 0; r < t->rows; r++) {
+        const uint32_t *bits =
+            j->mask + (size_t)(m + r) * (size_t)j->extra.mask_words + t->first / 32;
+        float *row = t->logits + (size_t)r * t->ld;
+        for (int c = 0; c < t->cols; c++)
+            if (!(bits[c / 32] >> (c % 32) & 1)) row[c] = TG_HEAD_MASKED;
+    }
+}
+
+/* Products become logits. m: the tile's first row. */
+static void shape_tile(const head_job *j, const tg_logit_tile *t, int m) {
     const tg_head_extra *e = &j->extra;
     if (e->bias || e->softcap > 0)
         j->k->logit_shape(t, e->bias ? e->bias + t->first : NULL, e->softcap);
+    if (j->mask) mask_tile(j, t, m);
 }
 
 static void stats_tile(void *arg, int m, int n, int rows, int cols) {
     const head_job *j = arg;
     tg_logit_tile t = logit_tile(j, m, n, rows, cols);
-    shape_tile(j, &t);
+    shape_tile(j, &t, m);
     j->k->head_stats(&t, j->part + (size_t)m * j->parts + n / TILE, (size_t)j->parts, j->token + m);
 }
 
@@ -133,6 +146,7 @@ void tg_cpu_head_forward(tg_backend *be, float *logp, float *entropy, float *lse
         TG_ASSERT((char *)(j.part + (size_t)rows * j.parts) <=
                   at + TG_CPU_OP_FLOATS * sizeof(float));
         j.tokens = tokens + i;
+        if (extra.mask) j.mask = extra.mask + (size_t)i * (size_t)extra.mask_words;
         j.out_logp = logp + i, j.out_entropy = entropy + i, j.out_lse = lse + i;
         forward_chunk(be, &j, x + (size_t)i * C, w, rows, C, V);
     }
@@ -141,7 +155,7 @@ void tg_cpu_head_forward(tg_backend *be, float *logp, float *entropy, float *lse
 static void grad_tile(void *arg, int m, int n, int rows, int cols) {
     const head_job *j = arg;
     tg_logit_tile t = logit_tile(j, m, n, rows, cols);
-    shape_tile(j, &t);
+    shape_tile(j, &t, m);
     if (j->extra.softcap > 0)
         j->k->head_grad_capped(&t, j->lse + m, j->entropy + m, j->dlogp + m, j->dentropy + m,
                                j->extra.softcap);
@@ -202,6 +216,7 @@ void tg_cpu_head_backward(tg_backend *be, float *dx, float *dw, const float *dlo
         j.panel = panel_columns(rows, V);
         j.logits = tg_backend_scratch(be, LOGIT_FLOATS * sizeof(float));
         j.tokens = tokens + i;
+        if (extra.mask) j.mask = extra.mask + (size_t)i * (size_t)extra.mask_words;
         j.lse = lse + i, j.entropy = entropy + i, j.dlogp = dlogp + i, j.dentropy = dentropy + i;
         backward_chunk(be, &j, dx + (size_t)i * C, dw, x + (size_t)i * C, w, rows, C, V);
     }

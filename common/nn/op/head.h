@@ -2,7 +2,7 @@
  * a chunk of rows at a time; the n x V logits never exist.
  *
  * logits = x w^T + bias, x (n,C), w (V,C), bias (V) or NULL; with softcap > 0 then softcap tanh(logits / softcap).
- * p = softmax(logits).
+ * p = softmax(logits), over the allowed tokens only where there is a mask; a row's token must be allowed.
  * forward:  logp (n) = log p[token];  entropy (n) = -sum p log p;  lse (n) = log sum exp(logits), for backward.
  * backward: dx (n,C) = ..., dw (V,C) += ... from dlogp (n), dentropy (n):
  *           dlogit_j = dlogp * (1[j = token] - p_j) - dentropy * p_j (log p_j + H).
@@ -14,10 +14,16 @@
 
 struct tg_backend;
 
+/* The logit of a token that is not allowed: its probability is exactly 0, and squares stay finite in f32. */
+#define TG_HEAD_MASKED (-1e15f)
+
 typedef struct tg_head_extra {
     const float *bias; /* NULL: none */
     float *dbias;      /* backward; NULL: frozen, or no bias */
     float softcap;     /* 0: none */
+    /* (n, mask_words) on the device: bit t % 32 of word t / 32 of a row is set when token t is allowed; NULL: all are */
+    const uint32_t *mask;
+    int mask_words;
 } tg_head_extra;
 
 typedef void tg_op_head_forward(struct tg_backend *be, float *logp, float *entropy, float *lse,
