@@ -39,7 +39,10 @@ GOLDENS = {
     "gemma": dict(LLAMA, num_key_value_heads=1, head_dim=6),
     "gemma2": dict(LLAMA, head_dim=6, sliding_window=4, attn_logit_softcapping=2.0, final_logit_softcapping=3.0,
                    query_pre_attn_scalar=5),
+    "opt_350m": dict(vocab_size=23, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, ffn_dim=20, word_embed_proj_dim=6,
+                     do_layer_norm_before=False, max_position_embeddings=24, **IDS),
 }
+FAMILIES = {"opt_350m": "opt"}  # where it is not the golden's name
 
 
 def random_model(family, seed, settings, scale=0.15):
@@ -56,8 +59,19 @@ def random_model(family, seed, settings, scale=0.15):
         for name, p in model.named_parameters():
             norm = p.dim() == 1 and name.endswith("weight")
             p.copy_(torch.randn_like(p) * scale + (around if norm else 0.0))
-    width = model.get_input_embeddings().weight.shape[1]
+    width = getattr(config, "hidden_size", model.get_input_embeddings().weight.shape[1])
     return model, (torch.randn(1, width) * 0.3).requires_grad_(True)
+
+
+def states(model, ids):
+    """What heads read; OPT with narrow embeddings makes its last hidden state narrow too, behind that."""
+    project, wide = getattr(getattr(model.base_model, "decoder", None), "project_out", None), []
+    hook = project.register_forward_pre_hook(lambda module, args: wide.append(args[0])) if project is not None else None
+    out = model.base_model(ids, use_cache=False).last_hidden_state[0]
+    if hook:
+        hook.remove()
+        return wide[0].reshape(-1, wide[0].shape[-1])
+    return out
 
 
 def forward(model, head, batch):
@@ -67,7 +81,7 @@ def forward(model, head, batch):
     for begin, end in zip(offsets, offsets[1:]):
         ids = torch.tensor([tokens[begin:end]])
         logits.append(model(ids, use_cache=False).logits[0])
-        hidden.append(model.base_model(ids, use_cache=False).last_hidden_state[0])
+        hidden.append(states(model, ids))
     logits, hidden = torch.cat(logits), torch.cat(hidden)
     rows = torch.tensor(act_row, dtype=torch.long)
     logprobs = torch.log_softmax(logits[rows], -1)
@@ -106,7 +120,7 @@ def main():
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     for seed, (family, settings) in enumerate(GOLDENS.items()):
-        model, head = random_model(family, seed + 1, settings)
+        model, head = random_model(FAMILIES.get(family, family), seed + 1, settings)
         batch = random_batch(seed + 10, settings["vocab_size"], [7, 1, 20], [3, 1, 6])
         weights = torch.randn(3, len(batch[2]), generator=torch.Generator().manual_seed(seed + 20))
         folder = os.path.join(ROOT, family)

@@ -29,6 +29,10 @@ TEST(opt_as_in_transformers) {
     tg_golden_check("golden/families/opt", 2e-5, 1e-3);
 }
 
+TEST(opt_350m_as_in_transformers) {
+    tg_golden_check("golden/families/opt_350m", 2e-5, 1e-3);
+}
+
 TEST(bloom_as_in_transformers) {
     tg_golden_check("golden/families/bloom", 2e-5, 1e-3);
 }
@@ -89,10 +93,11 @@ TEST(blenderbot_small_as_in_transformers) {
     tg_golden_check("golden/families/blenderbot-small", 2e-5, 1e-3);
 }
 
-static const char *const names[] = {
-    "gpt_neo", "gptj",       "gpt_neox",        "opt", "bloom", "llama", "mistral", "qwen2",
-    "qwen3",   "gemma",      "gemma2",          "t5",  "mt5",   "bart",  "mbart",   "marian",
-    "pegasus", "blenderbot", "blenderbot-small"};
+static const char *const names[] = {"gpt_neo",  "gptj",    "gpt_neox",   "opt",
+                                    "opt_350m", "bloom",   "llama",      "mistral",
+                                    "qwen2",    "qwen3",   "gemma",      "gemma2",
+                                    "t5",       "mt5",     "bart",       "mbart",
+                                    "marian",   "pegasus", "blenderbot", "blenderbot-small"};
 enum { N_NAMES = sizeof names / sizeof *names };
 
 static const char *golden(const char *family) {
