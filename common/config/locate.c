@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 typedef struct search {
-    tg_buf tried; /* ", "-separated */
+    const char *kind; /* "models" or "datasets" */
+    tg_buf tried;     /* ", "-separated */
     char *found;
 } search;
 
@@ -37,11 +38,11 @@ static char *joined(const char *a, const char *middle, const char *b) {
     return tg_buf_take(&out);
 }
 
-/* "org/name" is stored by the hub's client as models--org--name/snapshots/<commit>, with the commit
+/* "org/name" is stored by the hub's client as models--org--name (datasets--…)/snapshots/<commit>, with the commit
  * in refs/main. */
 static bool try_hub(search *s, const char *hub, const char *name) {
     tg_buf base = {0}, commit = {0};
-    tg_buf_printf(&base, "%s/models--", hub);
+    tg_buf_printf(&base, "%s/%s--", hub, s->kind);
     for (const char *p = name; *p; p++) {
         if (*p == '/')
             tg_buf_puts(&base, "--");
@@ -108,7 +109,7 @@ tg_status tg_model_locate(const char *model_name, char **path, tg_error *err) {
     *path = NULL;
     if (!model_name || !*model_name)
         return tg_fail(err, TG_NOINPUT, "model_name is empty: expected a folder or a model's name");
-    search s = {0};
+    search s = {.kind = "models"};
     const char *models = getenv("TEXTGEN_MODELS");
     bool found = try_folder(&s, tg_strdup(model_name));
     if (!found && !looks_like_path(model_name)) {
@@ -128,6 +129,15 @@ tg_status tg_model_locate(const char *model_name, char **path, tg_error *err) {
                      "Hugging Face model folder, or set "
                      "TEXTGEN_MODELS to the folder that holds it",
                      model_name, s.tried.data);
+    tg_buf_fini(&s.tried);
+    return st;
+}
+
+tg_status tg_hub_dataset(const char *name, char **path, tg_error *err) {
+    search s = {.kind = "datasets"};
+    (void)try_hubs(&s, name);
+    *path = s.found;
+    tg_status st = !s.found && s.tried.failed ? tg_fail_nomem(err, strlen(name)) : TG_OK;
     tg_buf_fini(&s.tried);
     return st;
 }

@@ -14,4 +14,8 @@
 /* Returns an owned path (tg_free). */
 tg_status tg_model_locate(const char *model_name, char **path, tg_error *err) TG_MUST_CHECK;
 
+/* The snapshot of a data set ("org/name") in the same caches; *path is owned, or NULL when there is
+ * none. */
+tg_status tg_hub_dataset(const char *name, char **path, tg_error *err) TG_MUST_CHECK;
+
 #endif

@@ -79,7 +79,8 @@ static tg_status data(const char *config, const tg_args *args, const char *split
     const tg_choice *c = &l.settings.datapool;
     st = tg_choice_require_built(c, err);
     if (st == TG_OK)
-        st = tg_datapool_open(&pool, (const tg_datapool_ops *)c->entry, c->options, split, err);
+        st = tg_datapool_open(&pool, (const tg_datapool_ops *)c->entry, c->options, NULL, split,
+                              err);
     if (st == TG_OK && pool.count == 0)
         st = tg_fail(err, TG_NOINPUT, "the data pool has no %s split (see datapool.args)",
                      split_name);

@@ -15,6 +15,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What a pool learns of the run when it is opened. */
+typedef struct tg_datapool_context {
+    bool compat;                          /* `compat: rl4lms`: reproduce RL4LMs's quirks */
+    uint64_t seed;                        /* the run's, for shuffles without a seed of their own */
+    const struct tg_tokenizer *tokenizer; /* borrowed while the pool is open; NULL: there is none */
+    size_t max_prompt_length;             /* in tokens; 0: unknown */
+} tg_datapool_context;
+
 typedef struct tg_datapool_ops {
     tg_entry entry;
     size_t state_size;
@@ -22,8 +30,8 @@ typedef struct tg_datapool_ops {
     /* state is zeroed. *count may be 0 only for a split that the config leaves out. TG_NOINPUT: a
      * missing file, with what is expected there. close (may be NULL) is called only after a
      * successful open. */
-    tg_status (*open)(void *state, const void *options, tg_split split, uint64_t *count,
-                      tg_error *err);
+    tg_status (*open)(void *state, const void *options, const tg_datapool_context *context,
+                      tg_split split, uint64_t *count, tg_error *err);
     void (*close)(void *state);
     /* i < count. Fills id, prompt_text, references, meta_json ("" when there is none); strings live
      * in the arena or in the pool. */
@@ -43,8 +51,10 @@ typedef struct tg_datapool {
     uint64_t count;
 } tg_datapool;
 
+/* context NULL: all defaults. options must outlive the pool. */
 tg_status tg_datapool_open(tg_datapool *p, const tg_datapool_ops *ops, const void *options,
-                           tg_split split, tg_error *err) TG_MUST_CHECK;
+                           const tg_datapool_context *context, tg_split split,
+                           tg_error *err) TG_MUST_CHECK;
 void tg_datapool_close(tg_datapool *p); /* also of a zeroed one */
 /* out->index is set; the token fields stay empty. i >= count is TG_DATA. */
 tg_status tg_datapool_get(const tg_datapool *p, uint64_t i, tg_arena *arena, tg_sample *out,

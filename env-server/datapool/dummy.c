@@ -17,8 +17,9 @@ static const tg_opt options[] = {
     TG_OPT_END};
 
 /* The options outlive the pool: both belong to the environment. */
-static tg_status open_pool(void *state, const void *opts, tg_split split, uint64_t *count,
-                           tg_error *err) {
+static tg_status open_pool(void *state, const void *opts, const tg_datapool_context *context,
+                           tg_split split, uint64_t *count, tg_error *err) {
+    (void)context;
     (void)split;
     (void)err;
     struct options *o = state;

@@ -46,6 +46,19 @@ tg_status tg_template_check(const char *text, tg_error *err) {
     return TG_OK;
 }
 
+bool tg_template_next(const char **at, const char **field, size_t *len) {
+    piece p;
+    while (**at) {
+        if (next_piece(*at, &p, NULL) != TG_OK) return false;
+        *at = p.rest;
+        if (!p.field) continue;
+        *field = p.field;
+        *len = p.field_len;
+        return true;
+    }
+    return false;
+}
+
 const json_t *tg_json_at(const json_t *object, const char *path, size_t path_len) {
     char key[256];
     while (object && path_len) {

@@ -84,9 +84,13 @@ static tg_status open_mdp(tg_env *env, tg_error *err) {
 
 static tg_status open_pools(tg_env *env, tg_error *err) {
     const tg_choice *c = &env->settings->datapool;
+    const tg_datapool_context context = {.compat = env->settings->context.compat,
+                                         .seed = env->settings->seed,
+                                         .tokenizer = env->tokenizer,
+                                         .max_prompt_length = env->spec.max_prompt_length};
     for (int split = TG_SPLIT_TRAIN; split <= TG_SPLIT_TEST; split++) {
         tg_datapool *p = &env->pools[split];
-        tg_status st = tg_datapool_open(p, (const tg_datapool_ops *)c->entry, c->options,
+        tg_status st = tg_datapool_open(p, (const tg_datapool_ops *)c->entry, c->options, &context,
                                         (tg_split)split, err);
         if (st == TG_OK)
             st = tg_sampler_init(&env->samplers[split], p, env->settings->mdp.priority_scale, err);

@@ -67,6 +67,7 @@ static tg_status read_metrics(tg_env_settings *s, tg_run_config *c, tg_error *er
 tg_status tg_env_settings_read(tg_env_settings *s, tg_run_config *c, tg_error *err) {
     memset(s, 0, sizeof *s);
     s->context.compat = c->compat != NULL;
+    s->seed = (uint64_t)c->seed;
     struct env_section env;
     tg_arena *a = &c->arena;
     tg_status st =

@@ -32,6 +32,7 @@ typedef struct tg_env_settings {
     tg_mdp_settings mdp;
     int64_t n_envs;
     tg_open_context context; /* the run's compat */
+    uint64_t seed;           /* the run's; pools that shuffle may use it */
     tg_choice datapool;
     tg_choice reward; /* entry NULL: none, as in supervised training */
     tg_choice *metrics;

@@ -131,3 +131,15 @@ void tg_py_lower(tg_buf *out, const char *text, size_t len) {
         at += n;
     }
 }
+
+const char *tg_py_strip(const char *text, size_t *len) {
+    size_t n = 0;
+    while (*len && tg_py_space(tg_py_point(text, *len, &n))) text += n, *len -= n;
+    for (size_t at = *len; at > 0;) {
+        do at--;
+        while (at > 0 && ((unsigned char)text[at] & 0xC0) == 0x80);
+        if (!tg_py_space(tg_py_point(text + at, *len - at, &n)) || at + n != *len) break;
+        *len = at;
+    }
+    return text;
+}

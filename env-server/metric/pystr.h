@@ -24,4 +24,7 @@ unsigned tg_py_put(uint32_t c, char *out);
 /* Appends str.lower(): full mapping, final sigma included. Failure is sticky in out. */
 void tg_py_lower(tg_buf *out, const char *text, size_t len);
 
+/* str.strip(): where the text begins; *len becomes its length. */
+const char *tg_py_strip(const char *text, size_t *len);
+
 #endif

@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     TG_ASSERT(tg_choice_read(tg_datapool_registry(), root, "datapool", &arena, &choice, &err) ==
               TG_OK);
     tg_status st =
-        tg_datapool_open(&pool, &tg_datapool_jsonl, choice.options, TG_SPLIT_TRAIN, &err);
+        tg_datapool_open(&pool, &tg_datapool_jsonl, choice.options, NULL, TG_SPLIT_TRAIN, &err);
     TG_ASSERT(st == TG_OK || (err.status == st && strstr(err.msg, path)));
     if (st == TG_OK) read_all(&pool, variant != 2);
     tg_datapool_close(&pool);

@@ -133,7 +133,7 @@ refuse 66 "$tmp/none.yml"             --config "$tmp/none.yml" "${bind[@]}"
 refuse 78 'broken.yml:'               --config "$tmp/broken.yml" "${bind[@]}"
 refuse 78 "did you mean 'increasing_numbers'" --config "$config" "${bind[@]}" reward_fn.id=increasing_number
 refuse 78 "reward_fn.id: 'bleurt' is known but not built" --config "$config" "${bind[@]}" reward_fn.id=bleurt 'reward_fn.args={checkpoint: x}'
-refuse 78 "datapool.id: 'imdb' is known but not built" check "$config" datapool.id=imdb 'datapool.args={seed: 1}'
+refuse 66 'IMDB reviews, train split: not found' check "$config" datapool.id=imdb 'datapool.args={seed: 1, path: /nowhere}'
 refuse 78 "train_evaluation.metrics.0.id: 'bleurt' is known but not built" check "$config" 'train_evaluation.metrics=[{id: bleurt}]'
 refuse 78 'reward_fn.args.min_tokens' --config "$config" "${bind[@]}" reward_fn.args.min_tokens=few
 refuse 78 'min_tokens'                --config "$config" "${bind[@]}" 'reward_fn.args={}'

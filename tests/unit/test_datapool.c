@@ -27,7 +27,7 @@ static tg_status open_pool(tg_datapool *p, const char *yaml, tg_split split) {
         st = tg_choice_read(tg_datapool_registry(), root, "datapool", &arena, &c, &err);
     if (st == TG_OK) st = tg_choice_require_built(&c, &err);
     if (st == TG_OK)
-        st = tg_datapool_open(p, (const tg_datapool_ops *)c.entry, c.options, split, &err);
+        st = tg_datapool_open(p, (const tg_datapool_ops *)c.entry, c.options, NULL, split, &err);
     return st;
 }
 
@@ -62,8 +62,10 @@ TEST(ids) {
     tg_datapool p;
     CHECK_EQ(open_pool(&p, "{id: dummy_pol, args: {}}", TG_SPLIT_TRAIN), TG_CONFIG);
     CHECK(strstr(err.msg, "did you mean 'dummy_pool'"));
-    CHECK_EQ(open_pool(&p, "{id: imdb, args: {seed: 42}}", TG_SPLIT_TRAIN), TG_UNSUPPORTED);
-    CHECK_STR(err.msg, "test.yml:1: datapool.id: 'imdb' is known but not built into this version");
+    CHECK_EQ(open_pool(&p, "{id: imdb, args: {seed: 42, path: /nowhere}}", TG_SPLIT_TRAIN),
+             TG_NOINPUT);
+    CHECK(strstr(err.msg, "aclImdb/train/{neg,pos}") && strstr(err.msg, "to_parquet") &&
+          strstr(err.msg, "/nowhere"));
     CHECK_EQ(open_pool(&p, "{id: imdb, args: {sed: 42}}", TG_SPLIT_TRAIN), TG_CONFIG);
     CHECK_EQ(open_pool(&p, "{id: dummy_pool, arg: {}}", TG_SPLIT_TRAIN), TG_CONFIG);
 }
