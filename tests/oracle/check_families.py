@@ -98,10 +98,19 @@ def compare(what, got, want, tolerance, failures):
         failures.append(f"{what}: differs by {worst:.3g}, allowed {tolerance:.3g}")
 
 
-def compare_outputs(got, want, failures):
+def compare_decoded(got, want, failures, taken):
+    """The decoder beside the pass: every token's log-prob; taken: those of the actions, and all within rounding of logits that are large."""
+    decoded, packed = torch.log_softmax(got["decoded"], -1), torch.log_softmax(got["logits"], -1)
+    if taken:
+        compare("decoded log-probs, relative", decoded / (1 + packed.abs()), packed / (1 + packed.abs()), 1e-5, failures)
+        decoded, packed = (x[want["act_row"]].gather(1, want["act_token"][:, None]) for x in (decoded, packed))
+    compare("decoded log-probs", decoded, packed, 1e-5, failures)
+
+
+def compare_outputs(got, want, failures, taken=False, tolerance=2e-5):
     for name in ("logits", "logp", "entropy", "value"):
-        compare(name, got[name], want[name], 2e-5, failures)
-    compare("decoded log-probs", torch.log_softmax(got["decoded"], -1), torch.log_softmax(got["logits"], -1), 1e-5, failures)
+        compare(name, got[name], want[name], tolerance, failures)
+    compare_decoded(got, want, failures, taken)
     largest = max(v.abs().max().item() for k, v in want.items() if k.startswith("mixed."))
     for name, grad in want.items():
         if name.startswith("mixed."):  # a gradient that is nothing but rounding has no relative size

@@ -69,7 +69,7 @@ def compare_saved(model, folder, want, failures):
                 failures.append("saved folder: logits are not the same bits")
 
 
-def compare_model(folder, saved, model, want, scratch, failures, backends):
+def compare_model(folder, saved, model, want, scratch, failures, backends, taken=False, tolerance=2e-5):
     given, out = os.path.join(scratch, "batch.safetensors"), os.path.join(scratch, "result.safetensors")
     save_file({k: want[k] for k in LISTS}, given)
     for backend in backends:
@@ -79,7 +79,7 @@ def compare_model(folder, saved, model, want, scratch, failures, backends):
             continue
         found, got = [], load_file(out)
         compare("states", got["states"], want["states"], 2e-5, found)
-        compare_outputs(got, want, found)
+        compare_outputs(got, want, found, taken, tolerance)
         failures += [f"{backend}: {f}" for f in found]
     if os.path.isdir(saved):
         compare_saved(model, saved, want, failures)
