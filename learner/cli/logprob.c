@@ -1,4 +1,5 @@
-/* Lines are gathered into packed batches and scored in one pass each; results are printed in the order of the lines. */
+/* Lines are gathered into packed batches and scored in one pass each; results are printed in the order of the lines. A seq2seq model's
+ * decoder reads its start token and then the ids, so that the first has a log-prob too. */
 #include "learner/cli/logprob.h"
 
 #include "common/base/alloc.h"
@@ -18,27 +19,30 @@ enum { MAX_LINES = 256, MIN_TOKENS = 4096 };
 typedef struct entry {
     long number;
     int first, n; /* tokens of the batch; n < 0: the line was bad, why says how */
+    int src_end;  /* seq2seq: where its source ends */
     char why[256];
 } entry;
 
 typedef struct job {
     tg_cli_model model;
     tg_pass *pass;
-    int max_tokens;
+    bool seq2seq;
+    int max_tokens; /* so many of sources, too */
     entry entries[MAX_LINES];
     int n_entries;
-    tg_ids tokens;
-    int32_t offsets[MAX_LINES + 1];
+    tg_ids tokens, source; /* seq2seq: a line's tokens are the start token and its ids */
+    int32_t offsets[MAX_LINES + 1], src_offsets[MAX_LINES + 1];
     int32_t *act_row, *act_token; /* (max_tokens) */
     float *logp, *entropy;
     tg_buf out;
 } job;
 
-static void print_numbers(tg_buf *out, const char *key, const float *values, int n) {
-    tg_buf_printf(out, "\"%s\": [null",
-                  key); /* nothing comes before a causal model's first token */
+/* first: what stands before the values. */
+static void print_numbers(tg_buf *out, const char *key, const char *first, const float *values,
+                          int n) {
+    tg_buf_printf(out, "\"%s\": [%s", key, first);
     for (int i = 0; i < n; i++) {
-        tg_buf_puts(out, ", ");
+        if (i || *first) tg_buf_puts(out, ", ");
         tg_json_number(out, (double)values[i]);
     }
     tg_buf_putc(out, ']');
@@ -53,10 +57,12 @@ static void print_entry(job *j, const entry *e, int *at) {
         tg_buf_puts(&j->out, "{\"logprob\": [], \"entropy\": []}\n");
         return;
     }
+    /* nothing comes before a causal model's first token */
+    const char *first = j->seq2seq ? "" : "null";
     tg_buf_putc(&j->out, '{');
-    print_numbers(&j->out, "logprob", j->logp + *at, e->n - 1);
+    print_numbers(&j->out, "logprob", first, j->logp + *at, e->n - 1);
     tg_buf_puts(&j->out, ", ");
-    print_numbers(&j->out, "entropy", j->entropy + *at, e->n - 1);
+    print_numbers(&j->out, "entropy", first, j->entropy + *at, e->n - 1);
     tg_buf_puts(&j->out, "}\n");
     *at += e->n - 1;
 }
@@ -70,7 +76,9 @@ static tg_status flush(job *j, tg_error *err) {
     for (int i = 0; i < j->n_entries; i++) {
         const entry *e = &j->entries[i];
         if (e->n <= 0) continue;
+        j->src_offsets[b.n_seqs] = b.n_src;
         j->offsets[b.n_seqs++] = e->first;
+        b.n_src = e->src_end;
         for (int t = 1; t < e->n; t++) {
             j->act_row[b.n_actions] = e->first + t - 1;
             j->act_token[b.n_actions++] = j->tokens.data[e->first + t];
@@ -78,6 +86,9 @@ static tg_status flush(job *j, tg_error *err) {
     }
     b.n_tokens = (int)j->tokens.n;
     j->offsets[b.n_seqs] = b.n_tokens;
+    j->src_offsets[b.n_seqs] = b.n_src;
+    b.src_tokens = j->source.data;
+    b.src_offsets = j->src_offsets;
     tg_status st = TG_OK;
     if (b.n_actions)
         st = tg_pass_forward(j->pass, &b, (tg_pass_out){.logp = j->logp, .entropy = j->entropy},
@@ -85,35 +96,54 @@ static tg_status flush(job *j, tg_error *err) {
     if (st != TG_OK) return st;
     for (int i = 0, at = 0; i < j->n_entries; i++) print_entry(j, &j->entries[i], &at);
     j->n_entries = 0;
-    j->tokens.n = 0;
+    j->tokens.n = j->source.n = 0;
     return tg_stdout_write(&j->out, err);
 }
 
+static tg_status read_ids(job *j, const json_t *line, const entry *e, tg_error *err) {
+    const tg_arch *arch = &j->model.model->arch;
+    if (!j->seq2seq && (json_object_get(line, "input_ids") || json_object_get(line, "input_text")))
+        return tg_fail(
+            err, TG_DATA,
+            "\"input_ids\" and \"input_text\" are for encoder-decoder models; this one is causal");
+    tg_status st = TG_OK;
+    const size_t source = j->source.n;
+    if (j->seq2seq) {
+        const tg_arch encoder = tg_arch_encoder(arch);
+        st = tg_line_ids(line, "input_ids", "input_text", j->model.tokenizer, encoder.vocab_size,
+                         &j->source, err);
+        if (st == TG_OK && j->source.n == source)
+            st = tg_fail(err, TG_DATA, "\"input_ids\": the source is empty");
+        if (st == TG_OK && !tg_ids_push(&j->tokens, arch->start_id)) st = tg_fail_nomem(err, 4);
+    }
+    if (st == TG_OK)
+        st =
+            tg_line_ids(line, "ids", "text", j->model.tokenizer, arch->vocab_size, &j->tokens, err);
+    size_t n = TG_MAX(j->tokens.n - (size_t)e->first, j->source.n - source);
+    if (st == TG_OK && n > (size_t)arch->max_positions)
+        st = tg_fail(err, TG_DATA, "%zu tokens, but the model has only %d positions", n,
+                     arch->max_positions);
+    return st;
+}
+
 static tg_status read_entry(job *j, tg_jsonl *in, entry *e, tg_error *err) {
-    int limit = j->model.model->arch.max_positions, vocab = j->model.model->arch.vocab_size;
+    const size_t source = j->source.n;
     e->number = in->number;
     e->first = (int)j->tokens.n;
     e->n = -1;
     tg_error bad;
-    tg_status st = TG_DATA;
     if (!in->value) {
         snprintf(e->why, sizeof e->why, "%s", in->why);
         return TG_OK;
     }
-    if (json_object_get(in->value, "input_ids") || json_object_get(in->value, "input_text"))
-        st = tg_fail(
-            &bad, TG_DATA,
-            "\"input_ids\" and \"input_text\" are for encoder-decoder models; this one is causal");
-    else
-        st = tg_line_ids(in->value, "ids", "text", j->model.tokenizer, vocab, &j->tokens, &bad);
-    int n = (int)j->tokens.n - e->first;
-    if (st == TG_OK && n > limit)
-        st = tg_fail(&bad, TG_DATA, "%d tokens, but the model has only %d positions", n, limit);
+    tg_status st = read_ids(j, in->value, e, &bad);
     if (st == TG_NOMEM) return tg_fail_nomem(err, j->tokens.n * sizeof(int32_t));
     if (st == TG_OK) {
-        e->n = n;
+        e->n = (int)j->tokens.n - e->first;
+        e->src_end = (int)j->source.n;
     } else {
         j->tokens.n = (size_t)e->first;
+        j->source.n = source;
         in->n_bad++;
         snprintf(e->why, sizeof e->why, "%.*s", (int)sizeof e->why - 1, bad.msg);
     }
@@ -125,7 +155,8 @@ static tg_status score_lines(job *j, tg_jsonl *in, tg_error *err) {
     while (st == TG_OK && tg_jsonl_next(in)) {
         /* The next line may be as long as the model allows: flush before it could overflow the pass. */
         if (j->n_entries == MAX_LINES ||
-            (int)j->tokens.n + j->model.model->arch.max_positions > j->max_tokens)
+            (int)TG_MAX(j->tokens.n, j->source.n) + j->model.model->arch.max_positions >
+                j->max_tokens)
             st = flush(j, err);
         if (st == TG_OK) st = read_entry(j, in, &j->entries[j->n_entries], err);
         if (st == TG_OK) j->n_entries++;
@@ -138,6 +169,13 @@ static tg_status job_open(job *j, const char *model_name, const char *backend, i
                           tg_error *err) {
     tg_status st = tg_cli_model_open(&j->model, model_name, backend, threads, err);
     if (st != TG_OK) return st;
+    const tg_arch *arch = &j->model.model->arch;
+    j->seq2seq = arch->kind == TG_KIND_SEQ2SEQ;
+    if (j->seq2seq && arch->start_id < 0)
+        return tg_fail(err, TG_DATA,
+                       "%s: config.json: decoder_start_token_id is missing: what does an answer "
+                       "begin with?",
+                       model_name);
     j->max_tokens = TG_MAX(MIN_TOKENS, 2 * j->model.model->arch.max_positions);
     size_t n = (size_t)j->max_tokens;
     j->act_row = tg_alloc_array(n, sizeof *j->act_row);
@@ -145,7 +183,10 @@ static tg_status job_open(job *j, const char *model_name, const char *backend, i
     j->logp = tg_alloc_array(n, sizeof *j->logp);
     j->entropy = tg_alloc_array(n, sizeof *j->entropy);
     if (!j->act_row || !j->act_token || !j->logp || !j->entropy) return tg_fail_nomem(err, n * 16);
-    tg_pass_caps caps = {.tokens = j->max_tokens, .seqs = MAX_LINES, .actions = j->max_tokens};
+    tg_pass_caps caps = {.tokens = j->max_tokens,
+                         .seqs = MAX_LINES,
+                         .actions = j->max_tokens,
+                         .src = j->seq2seq ? j->max_tokens : 0};
     return tg_pass_create(&j->pass, j->model.model, caps, false, err);
 }
 
@@ -153,6 +194,7 @@ static void job_close(job *j) {
     tg_pass_destroy(&j->pass);
     tg_cli_model_close(&j->model);
     tg_ids_fini(&j->tokens);
+    tg_ids_fini(&j->source);
     tg_free(j->act_row);
     tg_free(j->act_token);
     tg_free(j->logp);
@@ -177,10 +219,14 @@ int tg_cmd_logprob(int argc, char **argv) {
         .summary = "Log-probability of every token given those before it, and the entropy of the "
                    "distribution it came from.\n"
                    "Lines are {\"ids\": […]} or {\"text\": \"…\"}; results are {\"logprob\": […], "
-                   "\"entropy\": […]}, null for the first token.",
+                   "\"entropy\": […]}, null for the first token.\n"
+                   "Encoder-decoder models: lines also have the source, \"input_ids\" or "
+                   "\"input_text\", and the first token has numbers too.",
         .flags = flags,
         .examples = "  echo '{\"text\": \"The box is red.\"}' | textgen logprob --model "
-                    "textgen/tiny --jsonl\n",
+                    "textgen/tiny --jsonl\n"
+                    "  echo '{\"input_text\": \"translate: yes\", \"text\": \"ja\"}' | textgen "
+                    "logprob --model t5-small --jsonl\n",
         .no_overrides = true};
     tg_error err = {0};
     tg_args args;
