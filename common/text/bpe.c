@@ -178,8 +178,16 @@ static size_t first_chars(const tg_bpe *b, tg_view piece, tg_symbol *sym, bool *
     for (size_t i = 0; i < piece.len;) {
         unsigned len;
         uint32_t cp = tg_utf8_at(piece.s + i, &len);
+        size_t whole =
+            b->symbols_json ? tg_trie_longest(&b->symbols, piece.s + i, piece.len - i) : 0;
         int32_t id = cp < 0x80 ? b->byte_id[cp] : tg_vocab_id(&b->base.vocab, piece.s + i, len);
-        if (id >= 0) {
+        if (whole) { /* a number that no merge knows */
+            *odd = true;
+            n = put_unknown(b, sym, n, &unk);
+            len = (unsigned)whole;
+            sym[n++] =
+                (tg_symbol){.id = ~tg_vocab_id(&b->base.vocab, piece.s + i, whole), .len = len};
+        } else if (id >= 0) {
             n = put_unknown(b, sym, n, &unk);
             sym[n++] = (tg_symbol){.id = id, .len = len};
         } else if (has_bytes(b, piece.s + i, len)) {
@@ -261,7 +269,8 @@ static tg_status encode(const tg_text_model *m, tg_scratch *s, tg_view piece, tg
         return put_odd(piece, s->symbols, n, out) ? TG_OK : tg_fail_nomem(err, n);
     size_t start = out->ids->n;
     for (size_t i = 0, pos = 0; i < n; pos += s->symbols[i++].len)
-        if (!tg_sink_put(out, s->symbols[i].id, span_of(piece, pos, pos + s->symbols[i].len)))
+        if (!tg_sink_put(out, s->symbols[i].id < 0 ? ~s->symbols[i].id : s->symbols[i].id,
+                         span_of(piece, pos, pos + s->symbols[i].len)))
             return tg_fail_nomem(err, n);
     if (slot && !odd) tg_wordcache_put(slot, piece.s, piece.len, out->ids->data + start, n);
     return TG_OK;

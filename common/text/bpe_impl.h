@@ -3,6 +3,7 @@
 #define TG_TEXT_BPE_IMPL_H
 
 #include "common/text/bpe.h"
+#include "common/text/trie.h"
 
 /* left and right of a merge in one key; ids are below 2^24. Never 0 in use: stored as key + 1. */
 typedef struct tg_bpe_slot {
@@ -30,6 +31,8 @@ typedef struct tg_bpe {
     bool fuse_unk;
     int32_t unk; /* token for a byte that has none; -1: such a byte is dropped */
     char *unk_token;
+    tg_trie symbols;    /* text that is never cut nor merged (SentencePiece's own models) */
+    char *symbols_json; /* as it was read; NULL: there are none */
 } tg_bpe;
 
 static inline uint64_t tg_bpe_key(int32_t left, int32_t right) {

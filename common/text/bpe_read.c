@@ -16,6 +16,8 @@ void tg_bpe_destroy(tg_text_model *m) {
     tg_free(b->n_bytes);
     tg_map_fini(&b->whole);
     tg_free(b->unk_token);
+    tg_trie_fini(&b->symbols);
+    tg_free(b->symbols_json);
     tg_free(b);
 }
 
@@ -174,6 +176,22 @@ static tg_status finish(tg_bpe *b, tg_status st, tg_text_model **out, tg_error *
     return st;
 }
 
+/* SentencePiece's own models: symbols of the vocabulary that the user defined. */
+static tg_status read_symbols(tg_bpe *b, const json_t *list, tg_error *err) {
+    if (!json_array_size(list) || b->byte_level) return TG_OK;
+    b->symbols_json = tg_part_dump(list);
+    if (!b->symbols_json || !tg_trie_init(&b->symbols)) return tg_fail_nomem(err, 0);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *text = json_array_get(list, i);
+        size_t len = json_string_length(text);
+        if (!len || tg_vocab_id(&b->base.vocab, json_string_value(text), len) < 0)
+            return tg_fail(err, TG_DATA, "model.user_defined[%zu]: not in the vocabulary", i);
+        if (!tg_trie_set(&b->symbols, json_string_value(text), len, 1))
+            return tg_fail_nomem(err, len);
+    }
+    return TG_OK;
+}
+
 /* Options that change ids and are not built. An empty affix and a dropout of 0 mean none. */
 static tg_status refuse_options(const json_t *part, tg_error *err) {
     static const char *const affixes[] = {"continuing_subword_prefix", "end_of_word_suffix"};
@@ -197,7 +215,7 @@ tg_status tg_bpe_read(tg_text_model **out, const json_t *part, bool byte_level, 
     tg_status st = tg_part_check(
         part, "model",
         "type dropout unk_token continuing_subword_prefix end_of_word_suffix fuse_unk "
-        "byte_fallback ignore_merges vocab merges",
+        "byte_fallback ignore_merges vocab merges user_defined",
         err);
     if (st == TG_OK) st = refuse_options(part, err);
     if (st != TG_OK) return st;
@@ -219,6 +237,7 @@ tg_status tg_bpe_read(tg_text_model **out, const json_t *part, bool byte_level, 
         st = tg_vocab_read(&b->base.vocab, json_object_get(part, "vocab"), "model.vocab", err);
     if (st == TG_OK) st = set_unk(b, unk, err);
     if (st == TG_OK) st = read_merges(b, json_object_get(part, "merges"), err);
+    if (st == TG_OK) st = read_symbols(b, json_object_get(part, "user_defined"), err);
     return finish(b, st, out, err);
 }
 
@@ -263,7 +282,9 @@ void tg_bpe_write_json(const tg_text_model *m, tg_buf *out) {
         tg_part_write_str(out, right, strlen(right));
         tg_buf_putc(out, ']');
     }
-    tg_buf_puts(out, "\n]}");
+    tg_buf_puts(out, "\n]");
+    if (b->symbols_json) tg_buf_printf(out, ",\"user_defined\":%s", b->symbols_json);
+    tg_buf_puts(out, "}");
 }
 
 void tg_bpe_write_merges(const tg_text_model *m, tg_buf *out) {

@@ -49,23 +49,35 @@ static uint32_t little(const char *p) {
     return u[0] | (uint32_t)u[1] << 8 | (uint32_t)u[2] << 16 | (uint32_t)u[3] << 24;
 }
 
-/* The replacement of the shortest key that s starts with; NULL: none. A zero byte ends a key. */
-static const char *find(const tg_charsmap *m, const char *s, size_t len) {
+/* Walks the keys that s starts with: the replacement of the shortest, or of the longest; NULL: none. A zero byte ends a
+ * key. */
+static const char *walk(const tg_charsmap *m, const char *s, size_t len, bool longest,
+                        size_t *used) {
     if (!m->n_units) return NULL;
+    const char *best = NULL;
     uint32_t unit = m->unit[0];
     size_t pos = (unit >> 10) << ((unit & 512) >> 6);
     for (size_t i = 0; i < len && s[i]; i++) {
         pos ^= (unsigned char)s[i];
-        if (pos >= m->n_units) return NULL;
+        if (pos >= m->n_units) break;
         unit = m->unit[pos];
-        if ((unit & 0x800000FFu) != (unsigned char)s[i]) return NULL;
+        if ((unit & 0x800000FFu) != (unsigned char)s[i]) break;
         pos ^= (size_t)(unit >> 10) << ((unit & 512) >> 6);
         if (!(unit >> 8 & 1)) continue;
         size_t value = pos < m->n_units ? m->unit[pos] & 0x7FFFFFFFu : SIZE_MAX;
         bool inside = value < m->text_len && ((unsigned char)m->text[value] & 0xC0) != 0x80;
-        return inside ? m->text + value : NULL;
+        if (!longest) return inside ? m->text + value : NULL;
+        if (inside) best = m->text + value, *used = i + 1;
     }
-    return NULL;
+    return best;
+}
+
+static const char *find(const tg_charsmap *m, const char *s, size_t len) {
+    return walk(m, s, len, false, NULL);
+}
+
+const char *tg_charsmap_longest(const tg_charsmap *m, const char *s, size_t len, size_t *used) {
+    return walk(m, s, len, true, used);
 }
 
 static tg_status load(tg_charsmap *m, const tg_buf *raw, const char *where, tg_error *err) {

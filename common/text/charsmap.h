@@ -19,4 +19,8 @@ void tg_charsmap_destroy(tg_charsmap **m);
 bool tg_charsmap_run(const tg_charsmap *m, tg_point **points, size_t *cap, tg_view in,
                      tg_aligned *out, bool *changed);
 
+/* The replacement of the longest key that s starts with, and the key's length in bytes; NULL: none. As SentencePiece
+ * itself looks things up. */
+const char *tg_charsmap_longest(const tg_charsmap *m, const char *s, size_t len, size_t *used);
+
 #endif

@@ -146,6 +146,10 @@ static tg_status run_step(const tg_norm_step *step, tg_scratch *s, tg_view in, t
         if (step->charsmap)
             ok = tg_charsmap_run(step->charsmap, &s->points, &s->points_cap, in, out, changed);
         break;
+    case TG_NORM_SENTENCEPIECE:
+        *changed = true;
+        ok = tg_spm_norm_run(step->spm, in, out);
+        break;
     case TG_NORM_REPLACE: return replace(step, s, in, out, changed, err);
     case TG_NORM_PREPEND:
         *changed = true;

@@ -1,7 +1,7 @@
 /* The normaliser of a tokenizer: rewrites text before it is cut.
  *
  * Built: none, NFC, NFD, NFKC, NFKD, BertNormalizer, Lowercase, StripAccents, Strip, Replace,
- * Prepend, Nmt, Precompiled and Sequence of these. Others are refused by name. */
+ * Prepend, Nmt, Precompiled, SentencePiece (our own, see spm.h) and Sequence of these. Others are refused by name. */
 #ifndef TG_TEXT_NORMALIZER_H
 #define TG_TEXT_NORMALIZER_H
 
@@ -10,6 +10,7 @@
 #include "common/text/part.h"
 #include "common/text/regex.h"
 #include "common/text/scratch.h"
+#include "common/text/spm_norm.h"
 
 typedef enum tg_norm_kind {
     TG_NORM_FORM,    /* one of the four Unicode forms */
@@ -22,7 +23,8 @@ typedef enum tg_norm_kind {
     TG_NORM_REPLACE,
     TG_NORM_PREPEND,
     TG_NORM_NMT,
-    TG_NORM_PRECOMPILED
+    TG_NORM_PRECOMPILED,
+    TG_NORM_SENTENCEPIECE
 } tg_norm_kind;
 
 typedef struct tg_norm_step {
@@ -32,6 +34,7 @@ typedef struct tg_norm_step {
     tg_regex *regex;       /* Replace */
     char *text;            /* Replace, Prepend */
     tg_charsmap *charsmap; /* Precompiled; NULL: an empty map */
+    tg_spm_norm *spm;      /* SentencePiece */
 } tg_norm_step;
 
 enum { TG_NORM_MAX = 24 };

@@ -98,7 +98,8 @@ static const struct {
               {"Replace", TG_NORM_REPLACE, 0},
               {"Prepend", TG_NORM_PREPEND, 0},
               {"Strip", TG_NORM_STRIP, 0},
-              {"Precompiled", TG_NORM_PRECOMPILED, 0}};
+              {"Precompiled", TG_NORM_PRECOMPILED, 0},
+              {"SentencePiece", TG_NORM_SENTENCEPIECE, 0}};
 
 static tg_status read_step(tg_norm_step *step, const json_t *part, const char *where,
                            tg_error *err) {
@@ -107,6 +108,7 @@ static tg_status read_step(tg_norm_step *step, const json_t *part, const char *w
     case TG_NORM_REPLACE: return read_replace(step, part, where, err);
     case TG_NORM_STRIP: return read_strip(step, part, where, err);
     case TG_NORM_PRECOMPILED: return read_precompiled(step, part, where, err);
+    case TG_NORM_SENTENCEPIECE: return tg_spm_norm_read(&step->spm, part, where, err);
     case TG_NORM_PREPEND:
         st = tg_part_check(part, where, "type prepend", err);
         return st == TG_OK ? copy_text(&step->text, part, where, "prepend", err) : st;
@@ -158,6 +160,7 @@ void tg_normalizer_fini(tg_normalizer *n) {
     for (size_t i = 0; i < n->n; i++) {
         tg_regex_destroy(&n->step[i].regex);
         tg_charsmap_destroy(&n->step[i].charsmap);
+        tg_spm_norm_destroy(&n->step[i].spm);
         tg_free(n->step[i].text);
     }
     tg_free(n->json);

@@ -18,25 +18,35 @@ static const char *const role_id_key[N_ROLES] = {"bos_token_id", "eos_token_id",
 typedef struct family {
     const char *class, *model_type; /* start of tokenizer_class; config.json's model_type */
     const char *role[N_ROLES];
-    bool prefix_space_from_config; /* the class applies add_prefix_space of tokenizer_config.json to
-                                      the pre-tokenizer */
+    bool
+        prefix_space; /* the class applies add_prefix_space of tokenizer_config.json to the pre-tokenizer */
+    bool pad_left;
 } family;
 static const family families[] = {
-    {"Roberta", "roberta", {"<s>", "</s>", "<pad>", "<unk>"}, true},
-    {"GPT2", "gpt2", {EOT, EOT, NULL, EOT}, true},
-    {"GPTNeoX", "gpt_neox", {EOT, EOT, NULL, EOT}, true},
-    {"GPTJ", "gptj", {EOT, EOT, NULL, EOT}, true},
-    {"Qwen2", "qwen2", {NULL, EOT, EOT, EOT}, false},
-    {"T5", "t5", {NULL, "</s>", "<pad>", "<unk>"}, false},
-    {"MT5", "mt5", {NULL, "</s>", "<pad>", "<unk>"}, false},
-    {"Bert", "bert", {NULL, NULL, "[PAD]", "[UNK]"}, false},
-    {"DistilBert", "distilbert", {NULL, NULL, "[PAD]", "[UNK]"}, false},
-    {"Bart", "bart", {"<s>", "</s>", "<pad>", "<unk>"}, true},
+    {"Roberta", "roberta", {"<s>", "</s>", "<pad>", "<unk>"}, true, false},
+    {"GPT2", "gpt2", {EOT, EOT, NULL, EOT}, true, false},
+    {"GPTNeoX", "gpt_neox", {EOT, EOT, "<|padding|>", EOT}, true, false},
+    {"GPTJ", "gptj", {EOT, EOT, NULL, EOT}, true, false},
+    {"CodeGen", "codegen", {EOT, EOT, NULL, EOT}, true, false},
+    {"Qwen2", "qwen2", {NULL, EOT, EOT, EOT}, false, false},
+    {"Qwen2", "qwen3", {NULL, EOT, EOT, EOT}, false, false},
+    {"T5", "t5", {NULL, "</s>", "<pad>", "<unk>"}, false, false},
+    {"MT5", "mt5", {NULL, "</s>", "<pad>", "<unk>"}, false, false},
+    {"Bert", "bert", {NULL, NULL, "[PAD]", "[UNK]"}, false, false},
+    {"DistilBert", "distilbert", {NULL, NULL, "[PAD]", "[UNK]"}, false, false},
+    {"Electra", "electra", {NULL, NULL, "[PAD]", "[UNK]"}, false, false},
+    {"Bart", "bart", {"<s>", "</s>", "<pad>", "<unk>"}, true, false},
+    {"Blenderbot", "blenderbot", {"<s>", "</s>", "<pad>", "<unk>"}, true, false},
+    {"Albert", "albert", {"[CLS]", "[SEP]", "<pad>", "<unk>"}, false, false},
+    {"XLNet", "xlnet", {"<s>", "</s>", "<pad>", "<unk>"}, false, true},
+    {"Llama", "llama", {"<s>", "</s>", NULL, "<unk>"}, false, true},
+    {"CodeLlama", "mistral", {"<s>", "</s>", NULL, "<unk>"}, false, true},
+    {"Gemma", "gemma", {"<bos>", "<eos>", "<pad>", "<unk>"}, false, true},
+    {"MBart", "mbart", {"<s>", "</s>", "<pad>", "<unk>"}, false, false},
+    {"XLMRoberta", "xlm-roberta", {"<s>", "</s>", "<pad>", "<unk>"}, false, false},
+    {"Pegasus", "pegasus", {NULL, "</s>", "<pad>", "<unk>"}, false, false},
+    {"Bloom", "bloom", {"<s>", "</s>", "<pad>", "<unk>"}, false, true},
 };
-
-typedef struct files {
-    json_t *tokenizer, *special, *model; /* NULL: the file is not there */
-} files;
 
 /* Loads a file of the folder when it is there; text (if wanted) gets an owned copy. */
 static tg_status load(const char *folder, const char *name, json_t **out, char **text,
@@ -61,7 +71,7 @@ static const family *by_type(const char *model_type) {
     return NULL;
 }
 
-static const family *find_family(const tg_tokenizer *t, const files *f) {
+static const family *find_family(const tg_tokenizer *t, const tg_side_files *f) {
     const char *class = json_string_value(json_object_get(f->tokenizer, "tokenizer_class"));
     const char *type = json_string_value(json_object_get(f->model, "model_type"));
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
@@ -130,18 +140,25 @@ static tg_status read_added_decoder(tg_tokenizer *t, const json_t *map, tg_error
     return TG_OK;
 }
 
-static int32_t role_id(const tg_tokenizer *t, const files *f, const family *fam, int role) {
+static int32_t role_id(const tg_tokenizer *t, const tg_side_files *f, const family *fam, int role) {
     const json_t *said = json_object_get(f->tokenizer, role_key[role]);
     if (!said) said = json_object_get(f->special, role_key[role]);
     if (said) return content_of(said) ? tg_tokenizer_id(t, content_of(said)) : -1;
     if (fam && fam->role[role]) return tg_tokenizer_id(t, fam->role[role]);
+    static const char *const sentencepiece[N_ROLES] = {"<s>", "</s>", "<pad>", "<unk>"};
+    if (t->spm.len) return tg_tokenizer_id(t, sentencepiece[role]);
     const json_t *id = json_object_get(f->model, role_id_key[role]);
     if (f->tokenizer || f->special || !json_is_number(id)) return -1;
     double value = json_number_value(id);
     return value >= 0 && value < t->model->vocab.size ? (int32_t)value : -1;
 }
 
-static tg_status apply(tg_tokenizer *t, const files *f, tg_error *err) {
+static bool is_left(const tg_side_files *f, const char *key, bool standard) {
+    const char *side = json_string_value(json_object_get(f->tokenizer, key));
+    return side ? !strcmp(side, "left") : standard;
+}
+
+tg_status tg_settings_apply(tg_tokenizer *t, const tg_side_files *f, tg_error *err) {
     tg_status st =
         read_added_decoder(t, json_object_get(f->tokenizer, "added_tokens_decoder"), err);
     if (st == TG_OK) st = make_all_special(t, f->tokenizer, err);
@@ -158,8 +175,13 @@ static tg_status apply(tg_tokenizer *t, const files *f, tg_error *err) {
     t->eos = role_id(t, f, fam, EOS);
     t->pad = role_id(t, f, fam, PAD);
     t->unk = role_id(t, f, fam, UNK);
+    t->pad_left = is_left(f, "padding_side", fam && fam->pad_left);
+    t->truncate_left = is_left(f, "truncation_side", false);
+    double type = json_number_value(json_object_get(f->tokenizer, "pad_token_type_id"));
+    t->pad_type = type > 0 && type < 256 ? (uint8_t)type : 0;
+    t->clean_up = json_is_true(json_object_get(f->tokenizer, "clean_up_tokenization_spaces"));
     const json_t *prefix = json_object_get(f->tokenizer, "add_prefix_space");
-    if (fam && fam->prefix_space_from_config && json_is_boolean(prefix) && t->pretok.byte_level)
+    if (fam && fam->prefix_space && json_is_boolean(prefix) && t->pretok.byte_level)
         t->pretok.part[t->pretok.n - 1].prefix_space = json_is_true(prefix);
     /* transformers writes 1e30 for "no limit". */
     double max = json_number_value(json_object_get(f->tokenizer, "model_max_length"));
@@ -167,21 +189,22 @@ static tg_status apply(tg_tokenizer *t, const files *f, tg_error *err) {
     return TG_OK;
 }
 
-tg_status tg_settings_read(tg_tokenizer *t, const char *folder, tg_error *err) {
-    files f = {0};
-    tg_status st = load(folder, "tokenizer_config.json", &f.tokenizer, &t->config_json, err);
+tg_status tg_side_files_load(tg_tokenizer *t, const char *folder, tg_side_files *f, tg_error *err) {
+    tg_status st = load(folder, "tokenizer_config.json", &f->tokenizer, &t->config_json, err);
     if (st == TG_OK)
-        st = load(folder, "special_tokens_map.json", &f.special, &t->special_json, err);
-    if (st == TG_OK) st = load(folder, "config.json", &f.model, NULL, err);
-    if (st == TG_OK) st = apply(t, &f, err);
-    json_decref(f.tokenizer);
-    json_decref(f.special);
-    json_decref(f.model);
-    return st;
+        st = load(folder, "special_tokens_map.json", &f->special, &t->special_json, err);
+    return st == TG_OK ? load(folder, "config.json", &f->model, NULL, err) : st;
+}
+
+void tg_side_files_fini(tg_side_files *f) {
+    json_decref(f->tokenizer);
+    json_decref(f->special);
+    json_decref(f->model);
+    *f = (tg_side_files){0};
 }
 
 tg_status tg_settings_parse(tg_tokenizer *t, const char *config, tg_error *err) {
-    files f = {0};
+    tg_side_files f = {0};
     tg_status st = TG_OK;
     if (config) {
         st =
@@ -189,7 +212,7 @@ tg_status tg_settings_parse(tg_tokenizer *t, const char *config, tg_error *err) 
         t->config_json = tg_strdup(config);
         if (st == TG_OK && !t->config_json) st = tg_fail_nomem(err, strlen(config));
     }
-    if (st == TG_OK) st = apply(t, &f, err);
-    json_decref(f.tokenizer);
+    if (st == TG_OK) st = tg_settings_apply(t, &f, err);
+    tg_side_files_fini(&f);
     return st;
 }

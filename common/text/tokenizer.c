@@ -213,6 +213,7 @@ void tg_tokenizer_destroy(tg_tokenizer **tp) {
     tg_free(t->special);
     tg_free(t->config_json);
     tg_free(t->special_json);
+    tg_buf_fini(&t->spm);
     if (t->pool) tg_scratch_pool_fini(t->pool);
     tg_free(t->pool);
     tg_free(t);

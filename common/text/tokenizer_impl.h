@@ -1,5 +1,6 @@
-/* Inside of a tokenizer: one of each part, in the order text passes them. Shared by tokenizer.c
- * (use), tokenizer_open.c (reading a folder), settings.c (special tokens) and tokenizer_save.c. */
+/* Inside of a tokenizer: one of each part, in the order text passes them. Shared by tokenizer.c and
+ * encode.c (use), tokenizer_open.c and tokenizer_legacy.c (reading a folder), settings.c (special tokens) and
+ * tokenizer_save.c. */
 #ifndef TG_TEXT_TOKENIZER_IMPL_H
 #define TG_TEXT_TOKENIZER_IMPL_H
 
@@ -29,14 +30,33 @@ struct tg_tokenizer {
     bool clean_up;                /* clean_up_tokenization_spaces */
     char *config_json;            /* tokenizer_config.json as it was read; NULL: there was none */
     char *special_json;           /* special_tokens_map.json */
+    tg_buf spm; /* the SentencePiece model, when no tokenizer.json says the same; else empty */
 
     tg_scratch_pool *pool; /* changed by const calls: it has its own lock */
 };
 
-/* Which tokens are special, from the files beside the tokenizer (settings.c). The other parts have been read. */
-tg_status tg_settings_read(tg_tokenizer *t, const char *folder, tg_error *err) TG_MUST_CHECK;
+/* All parts but the model, from an object with the keys of a tokenizer.json (tokenizer_open.c). */
+tg_status tg_tokenizer_read_parts(tg_tokenizer *t, const json_t *root, tg_error *err) TG_MUST_CHECK;
+
+/* The files beside a tokenizer; NULL: the file is not there. */
+typedef struct tg_side_files {
+    json_t *tokenizer, *special,
+        *model; /* tokenizer_config.json, special_tokens_map.json, config.json */
+} tg_side_files;
+tg_status tg_side_files_load(tg_tokenizer *t, const char *folder, tg_side_files *f,
+                             tg_error *err) TG_MUST_CHECK;
+void tg_side_files_fini(tg_side_files *f);
+/* What they say about special tokens, lengths and sides (settings.c). The other parts have been read. */
+tg_status tg_settings_apply(tg_tokenizer *t, const tg_side_files *f, tg_error *err) TG_MUST_CHECK;
 /* The same from the text of a tokenizer_config.json; NULL: there is none. */
 tg_status tg_settings_parse(tg_tokenizer *t, const char *config, tg_error *err) TG_MUST_CHECK;
+
+/* Folders without a tokenizer.json (tokenizer_legacy.c). */
+tg_status tg_legacy_pair(tg_tokenizer *t, const char *folder, const char *vocab, const char *merges,
+                         const tg_side_files *f, tg_error *err) TG_MUST_CHECK;
+tg_status tg_legacy_vocab_txt(tg_tokenizer *t, const char *folder, const char *path,
+                              const tg_side_files *f, tg_error *err) TG_MUST_CHECK;
+
 /* The tokens of one text, before special tokens; replaces what out holds. */
 tg_status tg_tokenizer_tokens(const tg_tokenizer *t, tg_scratch *s, const char *text, size_t len,
                               bool spans, tg_tokens *out, tg_error *err) TG_MUST_CHECK;

@@ -68,6 +68,10 @@ static void write_merges(const tg_tokenizer *t, tg_buf *out) {
     tg_bpe_write_merges(t->model, out);
 }
 
+static void write_spm(const tg_tokenizer *t, tg_buf *out) {
+    tg_buf_append(out, t->spm.data, t->spm.len);
+}
+
 static void write_vocab_txt(const tg_tokenizer *t, tg_buf *out) {
     tg_wordpiece_write_txt(t->model, out);
 }
@@ -77,16 +81,20 @@ tg_status tg_tokenizer_save(const tg_tokenizer *t, const char *folder, tg_error 
         const char *name;
         void (*write)(const tg_tokenizer *t, tg_buf *out);
         const char *model; /* the only one with such a file; NULL: all */
-    } file[] = {{"tokenizer.json", tg_tokenizer_write_json, NULL},
-                {"tokenizer_config.json", write_config, NULL},
-                {"special_tokens_map.json", write_special, NULL},
-                {"vocab.json", write_vocab, "BPE"},
-                {"merges.txt", write_merges, "BPE"},
-                {"vocab.txt", write_vocab_txt, "WordPiece"}};
+        bool spm; /* for a tokenizer that stays a SentencePiece model: that file, not the others */
+    } file[] = {{"tokenizer.json", tg_tokenizer_write_json, NULL, false},
+                {"tokenizer_config.json", write_config, NULL, false},
+                {"special_tokens_map.json", write_special, NULL, false},
+                {"vocab.json", write_vocab, "BPE", false},
+                {"merges.txt", write_merges, "BPE", false},
+                {"vocab.txt", write_vocab_txt, "WordPiece", false},
+                {"tokenizer.model", write_spm, NULL, true}};
     tg_status st = tg_dir_create(folder, err);
     tg_buf out = {0};
     for (size_t i = 0; i < sizeof file / sizeof file[0] && st == TG_OK; i++) {
         if (file[i].model && strcmp(file[i].model, t->model->ops->name)) continue;
+        bool side = file[i].write == write_config || file[i].write == write_special;
+        if (!side && file[i].spm != (t->spm.len > 0)) continue;
         tg_buf_reset(&out);
         file[i].write(t, &out);
         char *path = tg_path_join(folder, file[i].name);

@@ -34,4 +34,16 @@ static inline uint32_t tg_trie_step(const tg_trie *t, uint32_t node, unsigned ch
     }
 }
 
+/* Length of the longest key that s starts with; 0: none. */
+static inline size_t tg_trie_longest(const tg_trie *t, const char *s, size_t len) {
+    size_t best = 0;
+    uint32_t node = 0;
+    for (size_t i = 0; i < len; i++) {
+        node = tg_trie_step(t, node, (unsigned char)s[i]);
+        if (!node) break;
+        if (t->value[node] >= 0) best = i + 1;
+    }
+    return best;
+}
+
 #endif

@@ -3,6 +3,7 @@
 #include "common/text/unigram.h"
 
 #include "common/base/alloc.h"
+#include "common/text/spm_read.h"
 #include "common/text/trie.h"
 #include "common/text/utf8.h"
 
@@ -21,6 +22,8 @@ typedef struct unigram {
     double unk_score;
     int32_t unk; /* -1: none, an unknown character is an error */
     bool byte_fallback;
+    uint8_t *
+        types; /* SentencePiece's own model: types of pieces, scores in single precision; else NULL */
     int32_t byte_id[256]; /* <0x00> …; -1: none */
 } unigram;
 
@@ -83,12 +86,14 @@ static bool forward(const unigram *u, tg_view v, tg_path_node *path) {
             if (!node) break;
             int32_t id = u->trie.value[node];
             if (id < 0) continue;
-            offer(&path[i + 1], u->score[id] + here, start, id);
+            double sum = u->score[id] + here;
+            offer(&path[i + 1], u->types ? (double)(float)sum : sum, start, id);
             single |= i + 1 == start + n;
         }
         if (!single) {
             if (u->unk < 0) return false;
-            offer(&path[start + n], u->unk_score + here, start, u->unk);
+            double sum = u->unk_score + here;
+            offer(&path[start + n], u->types ? (double)(float)sum : sum, start, u->unk);
         }
         start += n;
     }
@@ -104,7 +109,7 @@ static bool put_bytes(const unigram *u, tg_view v, size_t start, size_t end, tg_
 
 /* An unknown stretch: a token by chance, bytes, or unk. */
 static bool put_unknown(const unigram *u, tg_view v, size_t start, size_t end, tg_sink *out) {
-    int32_t id = tg_vocab_id(&u->base.vocab, v.s + start, end - start);
+    int32_t id = u->types ? -1 : tg_vocab_id(&u->base.vocab, v.s + start, end - start);
     bool bytes = id < 0 && u->byte_fallback;
     for (size_t i = start; bytes && i < end; i++) bytes = u->byte_id[(unsigned char)v.s[i]] >= 0;
     if (bytes) return put_bytes(u, v, start, end, out);
@@ -186,6 +191,7 @@ static void destroy(tg_text_model *m) {
     tg_free(u->score);
     tg_free(u->said);
     tg_free(u->len);
+    tg_free(u->types);
     tg_free(u);
 }
 
@@ -204,7 +210,11 @@ static void write_json(const tg_text_model *m, tg_buf *out) {
         shortest(u->said[id], text);
         tg_buf_printf(out, ",%s%s]", text, strpbrk(text, ".en") ? "" : ".0");
     }
-    tg_buf_printf(out, "\n],\"byte_fallback\":%s}", u->byte_fallback ? "true" : "false");
+    tg_buf_printf(out, "\n],\"byte_fallback\":%s", u->byte_fallback ? "true" : "false");
+    if (u->types) tg_buf_puts(out, ",\"piece_types\":[");
+    for (int32_t id = 0; u->types && id < m->vocab.size; id++)
+        tg_buf_printf(out, id ? ",%d" : "%d", u->types[id]);
+    tg_buf_puts(out, u->types ? "]}" : "}");
 }
 
 static const tg_text_model_ops ops = {"Unigram", encode, write_json, destroy};
@@ -239,6 +249,40 @@ static tg_status read_vocab(unigram *u, const json_t *vocab, tg_error *err) {
     return tg_vocab_index(&u->base.vocab, err);
 }
 
+/* SentencePiece's own rules: only normal pieces and symbols of the user are found in text, and a symbol's score is so
+ * high that it is taken whole. */
+static tg_status read_types(unigram *u, const json_t *types, tg_error *err) {
+    size_t n = (size_t)u->base.vocab.size;
+    float min = INFINITY, max = -INFINITY;
+    if (!types) return TG_OK;
+    u->types = tg_alloc_array(n + 1, 1);
+    if (!u->types) return tg_fail_nomem(err, n);
+    if (json_array_size(types) != n)
+        return tg_fail(err, TG_DATA, "model.piece_types: expected one number for each token");
+    for (size_t i = 0; i < n; i++) {
+        json_int_t type = json_integer_value(json_array_get(types, i));
+        if (type < TG_SPM_NORMAL || type > TG_SPM_BYTE)
+            return tg_fail(err, TG_DATA, "model.piece_types[%zu]: expected 1 to 6", i);
+        u->types[i] = (uint8_t)type;
+        u->score[i] = (double)(float)u->said[i];
+        if (type != TG_SPM_NORMAL) continue;
+        if ((float)u->said[i] < min) min = (float)u->said[i];
+        if ((float)u->said[i] > max) max = (float)u->said[i];
+    }
+    u->unk_score = (double)(min - 10.0F);
+    tg_trie_fini(&u->trie);
+    if (!tg_trie_init(&u->trie)) return tg_fail_nomem(err, sizeof u->trie);
+    for (size_t i = 0; i < n; i++) {
+        const char *text = u->base.vocab.token[i];
+        bool symbol = u->types[i] == TG_SPM_USER_DEFINED;
+        if (symbol) u->score[i] = (double)(float)((double)((float)u->len[i] * max) - 0.1);
+        if (u->len[i] && (symbol || u->types[i] == TG_SPM_NORMAL) &&
+            !tg_trie_set(&u->trie, text, u->len[i], (int32_t)i))
+            return tg_fail_nomem(err, n);
+    }
+    return TG_OK;
+}
+
 static tg_status read_unk(unigram *u, const json_t *unk, size_t n, tg_error *err) {
     u->unk = -1;
     if (!unk || json_is_null(unk)) return TG_OK;
@@ -250,7 +294,7 @@ static tg_status read_unk(unigram *u, const json_t *unk, size_t n, tg_error *err
 }
 
 tg_status tg_unigram_read(tg_text_model **out, const json_t *part, tg_error *err) {
-    tg_status st = tg_part_check(part, "model", "type unk_id vocab byte_fallback", err);
+    tg_status st = tg_part_check(part, "model", "type unk_id vocab byte_fallback piece_types", err);
     const json_t *vocab = json_object_get(part, "vocab");
     if (st == TG_OK && !json_is_array(vocab))
         st = tg_fail(err, TG_DATA, "model.vocab: expected a list of [\"token\", score]");
@@ -262,6 +306,7 @@ tg_status tg_unigram_read(tg_text_model **out, const json_t *part, tg_error *err
     if (st == TG_OK) st = read_unk(u, json_object_get(part, "unk_id"), json_array_size(vocab), err);
     if (st == TG_OK && !tg_trie_init(&u->trie)) st = tg_fail_nomem(err, sizeof u->trie);
     if (st == TG_OK) st = read_vocab(u, vocab, err);
+    if (st == TG_OK) st = read_types(u, json_object_get(part, "piece_types"), err);
     for (int b = 0; st == TG_OK && b < 256; b++) {
         char name[8];
         snprintf(name, sizeof name, "<0x%02X>", (unsigned)b);
