@@ -5,6 +5,7 @@
 #include "common/base/file.h"
 #include "common/base/hash.h"
 #include "common/config/locate.h"
+#include "env-server/reward/inner.h"
 #include "proto/limits.h"
 
 #include <jansson.h>
@@ -111,17 +112,19 @@ static tg_status open_rewards(tg_env *env, tg_error *err) {
     const tg_choice *c = &env->settings->reward;
     env->spec.deterministic = true;
     if (!c->entry) return TG_OK;
-    env->rewards = tg_alloc_array(1, sizeof *env->rewards);
-    env->reward_names = tg_alloc_array(1, sizeof *env->reward_names);
-    if (!env->rewards || !env->reward_names) return tg_fail_nomem(err, sizeof *env->rewards);
     tg_open_context ctx = context_of(env);
     tg_status st =
-        tg_reward_open(&env->rewards[0], (const tg_reward_ops *)c->entry, c->options, &ctx, err);
+        tg_reward_open(&env->chosen, (const tg_reward_ops *)c->entry, c->options, &ctx, err);
     if (st != TG_OK) return st;
     env->n_rewards = 1;
+    env->rewards = tg_reward_parts(&env->chosen, &env->n_rewards);
+    if (!env->rewards) env->rewards = &env->chosen;
+    env->reward_names = tg_alloc_array(env->n_rewards, sizeof *env->reward_names);
+    if (!env->reward_names) return tg_fail_nomem(err, env->n_rewards * sizeof *env->reward_names);
     for (size_t i = 0; i < env->n_rewards; i++) {
         env->reward_names[i] = env->rewards[i].name;
         env->slow_rewards |= env->rewards[i].ops->slow;
+        env->wants_before |= env->rewards[i].ops->wants_before;
         env->spec.deterministic &= env->rewards[i].ops->deterministic;
     }
     env->spec.reward_names = env->reward_names;
@@ -181,13 +184,12 @@ void tg_env_close(tg_env **out) {
     tg_env *env = *out;
     if (!env) return;
     for (size_t i = 0; i < env->n_metrics; i++) tg_metric_close(&env->metrics[i]);
-    for (size_t i = 0; i < env->n_rewards; i++) tg_reward_close(&env->rewards[i]);
+    tg_reward_close(&env->chosen);
     for (int split = TG_SPLIT_TRAIN; split <= TG_SPLIT_TEST; split++) {
         tg_sampler_fini(&env->samplers[split]);
         tg_datapool_close(&env->pools[split]);
     }
     tg_free(env->metrics);
-    tg_free(env->rewards);
     tg_free(env->metric_names);
     tg_free(env->reward_names);
     tg_ids_fini(&env->context_start);

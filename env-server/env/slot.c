@@ -33,6 +33,7 @@ void tg_slot_fini(tg_slot *s) {
     tg_free(s->components);
     tg_free(s->values);
     tg_buf_fini(&s->text);
+    tg_buf_fini(&s->shorter);
     memset(s, 0, sizeof *s);
 }
 
@@ -298,8 +299,21 @@ bool tg_slot_step_begin(const tg_env *env, tg_slot *s, const tg_step_item *item,
     return true;
 }
 
+/* Sets aside the text of the first i actions. */
+static tg_status keep_before(const tg_env *env, tg_slot *s, size_t i, tg_error *err) {
+    tg_status st = decode(env, s, i, err);
+    tg_buf text = s->shorter;
+    s->shorter = s->text, s->text = text;
+    s->text_tokens = SIZE_MAX;
+    return st;
+}
+
 /* Reward of the i-th action, whose text is decoded where some reward looks at it. */
 static tg_status score_token(const tg_env *env, tg_slot *s, size_t i, bool done, tg_error *err) {
+    if (env->wants_before && i) {
+        tg_status kept = keep_before(env, s, i, err);
+        if (kept != TG_OK) return kept;
+    }
     for (size_t k = 0; k < env->n_rewards; k++) {
         const tg_reward *r = &env->rewards[k];
         s->values[k] = (tg_reward_value){TG_REWARD_OK, 0};
@@ -309,6 +323,8 @@ static tg_status score_token(const tg_env *env, tg_slot *s, size_t i, bool done,
         tg_reward_input in = {.sample = &s->sample, .n_tokens = i + 1, .done = done};
         in.tokens = s->context.data + env->context_start.n;
         in.text = s->text.data, in.text_len = s->text.len;
+        if (env->wants_before && i)
+            in.before = s->shorter.data ? s->shorter.data : "", in.before_len = s->shorter.len;
         st = tg_reward_score(r, &in, 1, &s->values[k], err);
         if (st == TG_NOMEM) return st;
         if (st != TG_OK)

@@ -56,6 +56,7 @@ typedef struct tg_slot {
     tg_status scored;   /* of tg_slot_score */
     tg_buf text;        /* the decoded context, as far as text_tokens says */
     size_t text_tokens; /* SIZE_MAX: text is not valid */
+    tg_buf shorter;     /* the same without the newest token, while a reward wants it */
     tg_component *components;
     tg_reward_value *values;
     char message[256];        /* why a call was refused */

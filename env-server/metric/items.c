@@ -24,6 +24,19 @@ tg_status tg_items_need_equal(const tg_metric_input *in, tg_error *err) {
     return TG_OK;
 }
 
+tg_status tg_items_mean(const tg_metric_input *in, tg_item_score *f, void *work, const void *state,
+                        const char *key, tg_metric_out *out, tg_error *err) {
+    double *values = tg_alloc_array(in->n, sizeof *values), sum = 0;
+    tg_status st = values ? TG_OK : tg_fail_nomem(err, in->n * sizeof *values);
+    for (size_t i = 0; i < in->n && st == TG_OK; i++) {
+        st = f(work, state, &in->items[i], &values[i], err);
+        sum += values[i];
+    }
+    if (st == TG_OK) st = tg_metric_emit(out, key, sum / (double)in->n, values, in->n, err);
+    tg_free(values);
+    return st;
+}
+
 tg_status tg_by_prompt_init(tg_by_prompt *b, const tg_metric_item *items, size_t n, bool together,
                             tg_error *err) {
     memset(b, 0, sizeof *b);

@@ -13,6 +13,12 @@ tg_status tg_items_need_references(const tg_metric_input *in, tg_error *err) TG_
 /* TG_DATA unless all samples have the same number of them, as RL4LMs's sacrebleu family demands. */
 tg_status tg_items_need_equal(const tg_metric_input *in, tg_error *err) TG_MUST_CHECK;
 
+/* A value for each item by f, and their mean, under the key. work and state are handed to f. */
+typedef tg_status tg_item_score(void *work, const void *state, const tg_metric_item *item,
+                                double *out, tg_error *err);
+tg_status tg_items_mean(const tg_metric_input *in, tg_item_score *f, void *work, const void *state,
+                        const char *key, tg_metric_out *out, tg_error *err) TG_MUST_CHECK;
+
 /* RL4LMs's captioning metrics keep results by prompt: the last text and references of a prompt stand at its first
  * place, for all samples that have it. */
 typedef struct tg_by_prompt {

@@ -31,8 +31,7 @@ static bool grow(tg_ngrams *g) {
     return true;
 }
 
-/* 0: out of memory. */
-static uint32_t child(tg_ngrams *g, uint32_t parent, uint32_t word) {
+uint32_t tg_ngrams_child(tg_ngrams *g, uint32_t parent, uint32_t word) {
     if (g->count + 1 >= g->cap && !grow(g)) {
         g->failed = true;
         return 0;
@@ -55,7 +54,7 @@ void tg_ngrams_add(tg_ngrams *g, const uint32_t *words, size_t n, unsigned max_o
         size_t left = n - i < max_order ? n - i : max_order;
         uint32_t node = 0;
         for (size_t k = 0; k < left; k++) {
-            node = child(g, node, words[i + k]);
+            node = tg_ngrams_child(g, node, words[i + k]);
             if (!node) return;
             if (side == TG_NGRAM_HYP)
                 g->nodes[node].hyp++;

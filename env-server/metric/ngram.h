@@ -39,6 +39,8 @@ typedef struct tg_ngrams {
 /* Counts all n-grams of orders 1 .. max_order. */
 void tg_ngrams_add(tg_ngrams *g, const uint32_t *words, size_t n, unsigned max_order,
                    tg_ngram_side side);
+/* The n-gram `parent` continued by a word, made if it is new; 0: out of memory. */
+uint32_t tg_ngrams_child(tg_ngrams *g, uint32_t parent, uint32_t word);
 /* Counts, of a reference, only the n-grams that are there already: all that matching a hypothesis
  * needs. */
 void tg_ngrams_meet(tg_ngrams *g, const uint32_t *words, size_t n, unsigned max_order);

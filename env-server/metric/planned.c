@@ -66,7 +66,6 @@ const tg_entry tg_metric_planned[] = {
     ROW("learned_reward", learned_reward, "Probability of a label under a sequence classifier."),
     ROW("bert_score", bert_score, "BERTScore F1 against the references."),
     ROW("bleurt", bleurt, "BLEURT against the references."),
-    ROW("spice", no_options, "SPICE."),
     ROW("summaCZS", summac_zs, "Consistency of a summary, zero-shot entailment."),
     ROW("summaCConv", summac_conv, "Consistency of a summary, trained on entailment histograms."),
     ROW("causal_perplexity", causal_perplexity, "Perplexity of the references under the policy."),

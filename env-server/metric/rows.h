@@ -10,7 +10,8 @@ extern const tg_metric_ops tg_metric_increasing_numbers, tg_metric_dates, tg_met
     tg_metric_rouge_l_max;
 
 extern const tg_metric_ops tg_metric_parent_totto, tg_metric_bleu_totto, tg_metric_meteor,
-    tg_metric_cider, tg_metric_diversity, tg_metric_concept_cover;
+    tg_metric_cider, tg_metric_spice, tg_metric_spider, tg_metric_sari, tg_metric_self_bleu,
+    tg_metric_distinct, tg_metric_length, tg_metric_diversity, tg_metric_concept_cover;
 
 extern const tg_entry tg_metric_planned[]; /* ends with a row without a name */
 

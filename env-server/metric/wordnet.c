@@ -22,6 +22,7 @@ typedef struct table {
 struct tg_wordnet {
     table index[N_POS], exceptions[N_POS];
     tg_filemap data[N_POS];
+    tg_filemap counts; /* empty: no such file */
     tg_nltk_rules rules;
 };
 
@@ -131,6 +132,11 @@ tg_status tg_wordnet_open(tg_wordnet **out, const char *dir, tg_nltk_rules rules
         if (st == TG_OK) st = build(&w->exceptions[p], path.data, err);
         if (st == TG_OK) st = open_file(&w->data[p], dir, "data.", pos_names[p], "", &path, err);
     }
+    if (st == TG_OK) { /* only the order of guesses rests on it */
+        tg_error none = {0};
+        if (open_file(&w->counts, dir, "cntlist.rev", "", "", &path, &none) != TG_OK)
+            memset(&w->counts, 0, sizeof w->counts);
+    }
     tg_buf_fini(&path);
     if (st == TG_OK)
         *out = w;
@@ -148,6 +154,7 @@ void tg_wordnet_close(tg_wordnet **w) {
         tg_free((*w)->index[p].slots);
         tg_free((*w)->exceptions[p].slots);
     }
+    tg_filemap_close(&(*w)->counts);
     tg_free(*w);
     *w = NULL;
 }
@@ -158,6 +165,7 @@ typedef struct search {
     const tg_wordnet *w;
     size_t pos;
     tg_wordnet_visit *visit;
+    tg_wordnet_synset *number; /* or NULL: gets the synsets' numbers in place of names */
     void *arg;
     bool ended;
 } search;
@@ -190,6 +198,10 @@ static void visit_synset(search *s, size_t offset) {
     const tg_filemap *m = &s->w->data[s->pos];
     size_t at = offset, n;
     if (offset >= m->len) return;
+    if (s->number) {
+        s->number(s->arg, (uint32_t)(offset << 2 | s->pos));
+        return;
+    }
     size_t end = line_end(m, offset);
     if (!skip_words(m, &at, end, 3) || !number_at(m, &at, end, 16, &n)) return;
     for (; n && !s->ended; n--) {
@@ -254,20 +266,25 @@ static bool visit_forms(search *s, const forms *f) {
     return found;
 }
 
-static void search_pos(search *s, const char *word, size_t len, forms *a, forms *b) {
+/* The irregular base forms of a word; false: it has none. */
+static bool irregular_forms(const tg_wordnet *w, size_t pos, const char *word, size_t len,
+                            forms *out) {
+    const table *t = &w->exceptions[pos];
     size_t at, end;
-    const table *irregular = &s->w->exceptions[s->pos];
+    if (!find(t, word, len, &at, &end)) return false;
+    for (at += len;;) {
+        while (at < end && t->map.data[at] == ' ') at++;
+        if (at >= end) return true;
+        size_t stop = word_end(&t->map, at, end);
+        add_form(out, (const char *)t->map.data + at, stop - at, "", 0);
+        at = stop;
+    }
+}
+
+static void search_pos(search *s, const char *word, size_t len, forms *a, forms *b) {
     a->n = 0;
     add_form(a, word, len, "", 0);
-    if (find(irregular, word, len, &at, &end)) {
-        at += len;
-        for (;;) {
-            while (at < end && irregular->map.data[at] == ' ') at++;
-            if (at >= end) break;
-            size_t stop = word_end(&irregular->map, at, end);
-            add_form(a, (const char *)irregular->map.data + at, stop - at, "", 0);
-            at = stop;
-        }
+    if (irregular_forms(s->w, s->pos, word, len, a)) {
         visit_forms(s, a);
         return;
     }
@@ -291,4 +308,105 @@ void tg_wordnet_synonyms(const tg_wordnet *w, const char *word, size_t len, tg_w
     forms a, b;
     search s = {.w = w, .visit = visit, .arg = arg};
     for (s.pos = 0; s.pos < N_POS && !s.ended; s.pos++) search_pos(&s, word, len, &a, &b);
+}
+
+/* The synsets of a form, whatever it is; false: the form is not in the database. */
+static bool visit_everywhere(search *s, const char *form, size_t len) {
+    bool found = false;
+    for (s->pos = 0; s->pos < N_POS; s->pos++) found |= visit_form(s, form, len);
+    return found;
+}
+
+/* METEOR's one base form: the first rule that leads to a known word. */
+static void visit_stem(search *s, const char *word, size_t len) {
+    static const rule in_order[] = {
+        {"s", ""},      {"ses", "s"}, {"xes", "x"}, {"zes", "z"}, {"ches", "ch"}, {"shes", "sh"},
+        {"men", "man"}, {"ies", "y"}, {"es", "e"},  {"es", ""},   {"ed", "e"},    {"ed", ""},
+        {"ing", "e"},   {"ing", ""},  {"er", ""},   {"est", ""},  {"er", "e"},    {"est", "e"}};
+    if (len <= 2 || !memcmp(word + len - 2, "ss", 2)) return;
+    for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++) {
+        size_t n = strlen(in_order[i].old);
+        forms f = {.n = 0};
+        if (len < n || memcmp(word + len - n, in_order[i].old, n) != 0) continue;
+        add_form(&f, word, len - n, in_order[i].new, strlen(in_order[i].new));
+        if (f.n && f.len[0] && visit_everywhere(s, f.text[0], f.len[0])) return;
+    }
+}
+
+void tg_wordnet_synsets(const tg_wordnet *w, const char *word, size_t len, tg_wordnet_synset *visit,
+                        void *arg) {
+    if (len == 0 || len > MAX_WORD || memchr(word, ' ', len)) return;
+    search s = {.w = w, .number = visit, .arg = arg};
+    forms f = {.n = 0};
+    bool irregular = false;
+    visit_everywhere(&s, word, len);
+    for (size_t p = 0; p < N_POS; p++) irregular |= irregular_forms(w, p, word, len, &f);
+    for (size_t i = 0; i < f.n; i++) visit_everywhere(&s, f.text[i], f.len[i]);
+    if (!irregular) visit_stem(&s, word, len);
+}
+
+/* ---- one part of speech ------------------------------------------------------------------------ */
+
+/* Sum over the lines "lemma%type:… number count" of one lemma; they are sorted. */
+static unsigned frequency_of(const tg_wordnet *w, size_t pos, const char *lemma, size_t len) {
+    static const char *const types[N_POS] = {"1", "2", "35", "4"};
+    const tg_filemap *m = &w->counts;
+    size_t low = 0, high = m->len, sum = 0;
+    while (low < high) { /* the first line that is not before "lemma%" */
+        size_t middle = low + (high - low) / 2, at = middle;
+        while (at > low && m->data[at - 1] != '\n') at--;
+        size_t end = line_end(m, at), n = end - at < len ? end - at : len;
+        int order = memcmp(m->data + at, lemma, n);
+        if (!order) order = n < len ? -1 : end - at == n ? -1 : (int)m->data[at + n] - '%';
+        if (order < 0)
+            low = end + 1;
+        else
+            high = at;
+    }
+    for (size_t end; low + len + 2 < m->len; low = end + 1) {
+        end = line_end(m, low);
+        if (memcmp(m->data + low, lemma, len) != 0 || m->data[low + len] != '%') break;
+        size_t at = low, count;
+        bool ours = strchr(types[pos], m->data[low + len + 1]) != NULL;
+        if (ours && skip_words(m, &at, end, 2) && number_at(m, &at, end, 10, &count)) sum += count;
+    }
+    return sum < 1000000 ? (unsigned)sum : 1000000;
+}
+
+/* Reads the first sense's field; false: the form is not in the database. */
+static bool read_form(const tg_wordnet *w, size_t pos, const char *form, size_t len,
+                      tg_wordnet_entry *out) {
+    const table *t = &w->index[pos];
+    size_t at, end, n_pointers, offset, field;
+    if (len >= sizeof out->lemma || !find(t, form, len, &at, &end)) return false;
+    memcpy(out->lemma, form, len);
+    out->lemma[len] = 0;
+    out->frequency = frequency_of(w, pos, form, len);
+    out->field = 0;
+    if (!skip_words(&t->map, &at, end, 3) || !number_at(&t->map, &at, end, 10, &n_pointers) ||
+        !skip_words(&t->map, &at, end, n_pointers + 2) ||
+        !number_at(&t->map, &at, end, 10, &offset) || offset >= w->data[pos].len)
+        return true;
+    const tg_filemap *m = &w->data[pos];
+    end = line_end(m, offset);
+    if (skip_words(m, &offset, end, 1) && number_at(m, &offset, end, 10, &field) && field < 64)
+        out->field = (unsigned)field;
+    return true;
+}
+
+bool tg_wordnet_look_up(const tg_wordnet *w, tg_wordnet_pos pos, const char *word, size_t len,
+                        tg_wordnet_entry *out) {
+    if (len == 0 || len > MAX_WORD) return false;
+    forms f = {.n = 0};
+    out->inflected = true;
+    bool irregular = irregular_forms(w, pos, word, len, &f);
+    for (size_t i = 0; i < f.n; i++)
+        if (read_form(w, pos, f.text[i], f.len[i], out)) return true;
+    out->inflected = false;
+    if (read_form(w, pos, word, len, out)) return true;
+    out->inflected = true;
+    if (!irregular) inflect(word, len, pos, &f);
+    for (size_t i = 0; i < f.n; i++)
+        if (f.len[i] && read_form(w, pos, f.text[i], f.len[i], out)) return true;
+    return false;
 }

@@ -6,14 +6,13 @@
 
 /* One struct serves all tables: a table names the fields that its function has. */
 struct args {
-    const char *model_name, *shaping_fn, *language, *checkpoint, *model_type, *device;
+    const char *model_name, *language, *checkpoint, *model_type, *device;
     int64_t label_ix, batch_size;
-    double spice_coeff, cider_coeff, intent_coeff, auto_coeff, concept_penalty_coeff, meteor_coeff;
-    bool include_prompt_for_eval, shape;
+    double concept_penalty_coeff, meteor_coeff;
+    bool include_prompt_for_eval;
 };
 
 #define REQUIRED(f, T, h) TG_OPT_ROW(struct args, f, T, TG_OPT_REQUIRED, NULL, 0, 0, NULL, h)
-#define SHAPING TG_OPT_STR(struct args, shaping_fn, NULL, "Reward function whose value is added.")
 
 static const tg_opt learned_reward[] = {
     REQUIRED(model_name, TG_T_STR, "Sequence classifier, as a folder or a name."),
@@ -24,13 +23,6 @@ static const tg_opt bert_score[] = {
     TG_OPT_STR(struct args, language, "en", "Language, which decides the model."), TG_OPT_END};
 static const tg_opt bleurt[] = {TG_OPT_STR(struct args, checkpoint, NULL, "BLEURT checkpoint."),
                                 TG_OPT_END};
-static const tg_opt spider[] = {REQUIRED(spice_coeff, TG_T_FLOAT, "Weight of SPICE."),
-                                REQUIRED(cider_coeff, TG_T_FLOAT, "Weight of CIDEr-D."), SHAPING,
-                                TG_OPT_END};
-static const tg_opt intent_accuracy[] = {
-    TG_OPT_BOOL(struct args, shape, "true", "Add METEOR."),
-    TG_OPT_FLOAT(struct args, intent_coeff, "1.0", -1e9, 1e9, "Weight of the intent's match."),
-    TG_OPT_FLOAT(struct args, auto_coeff, "1.0", -1e9, 1e9, "Weight of METEOR."), TG_OPT_END};
 static const tg_opt preference_model[] = {
     REQUIRED(model_type, TG_T_STR, "Size of the preference model: 11b."),
     REQUIRED(device, TG_T_STR, "Device of the preference model."),
@@ -47,8 +39,6 @@ const tg_entry tg_reward_planned[] = {
     ROW("learned_reward", learned_reward, "Probability of a label under a sequence classifier."),
     ROW("bert_score", bert_score, "BERTScore F1 against the references."),
     ROW("bleurt", bleurt, "BLEURT against the references."),
-    ROW("spider", spider, "Weighted sum of SPICE and CIDEr-D."),
-    ROW("intent_accuracy", intent_accuracy, "Match of the dialogue intent, with METEOR."),
     ROW("common_gen_preference_model", preference_model,
         "Probability of a good sentence under a preference model."),
     {0},

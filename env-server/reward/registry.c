@@ -13,6 +13,8 @@ static const tg_entry *const built[] = {
     &tg_reward_sentences_with_dates.entry,
     &tg_reward_meteor.entry,
     &tg_reward_parent.entry,
+    &tg_reward_spider.entry,
+    &tg_reward_intent_accuracy.entry,
     &tg_reward_repeat_penalty.entry,
     &tg_reward_repeat_penalty_batched.entry,
     &tg_reward_concept_cover.entry,
@@ -23,6 +25,9 @@ static const tg_entry *const built[] = {
     &tg_reward_ter.entry,
     &tg_reward_chrf.entry,
     &tg_reward_rouge_l_max.entry,
+    &tg_reward_weighted.entry,
+    &tg_reward_dense.entry,
+    &tg_reward_per_reference.entry,
     NULL,
 };
 

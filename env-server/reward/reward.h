@@ -24,6 +24,8 @@ typedef struct tg_reward_input {
     size_t text_len;
     const int32_t *tokens; /* completion so far, the newest last */
     size_t n_tokens;
+    const char *before; /* completion without the newest token, for who wants it; NULL: none */
+    size_t before_len;
     bool done; /* the newest token ended the episode */
 } tg_reward_input;
 
@@ -36,6 +38,7 @@ typedef struct tg_reward_ops {
     tg_entry entry;
     size_t state_size;
     bool terminal;      /* only a finished episode has a reward */
+    bool wants_before;  /* looks at the text without the newest token */
     bool slow;          /* runs on a pool thread, never on the server's loop */
     bool deterministic; /* a function of its input: an episode can be rebuilt by replay */
     /* Either may be NULL. state is zeroed, ctx never NULL; close is called only after a successful open. */

@@ -8,7 +8,10 @@
 extern const tg_reward_ops tg_reward_increasing_numbers, tg_reward_sentences_with_dates;
 
 extern const tg_reward_ops tg_reward_parent, tg_reward_meteor, tg_reward_repeat_penalty,
-    tg_reward_repeat_penalty_batched, tg_reward_concept_cover;
+    tg_reward_repeat_penalty_batched, tg_reward_concept_cover, tg_reward_spider,
+    tg_reward_intent_accuracy;
+
+extern const tg_reward_ops tg_reward_weighted, tg_reward_dense, tg_reward_per_reference;
 
 extern const tg_reward_ops tg_reward_rouge, tg_reward_rouge_combined, tg_reward_bleu,
     tg_reward_sacre_bleu, tg_reward_ter, tg_reward_chrf, tg_reward_rouge_l_max;

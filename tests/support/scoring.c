@@ -56,8 +56,8 @@ tg_status scoring_metric(const char *id, const json_t *args, bool compat,
 }
 
 tg_status scoring_reward(const char *id, const json_t *args, bool compat,
-                         const tg_metric_item *items, size_t n, bool done, tg_reward_value *out,
-                         tg_error *err) {
+                         const tg_metric_item *items, size_t n, const bool *done,
+                         tg_reward_value *out, tg_error *err) {
     tg_arena arena = {0};
     tg_choice c;
     tg_reward r = {0};
@@ -66,7 +66,7 @@ tg_status scoring_reward(const char *id, const json_t *args, bool compat,
         in[i] = (tg_reward_input){.sample = items[i].sample,
                                   .text = items[i].text,
                                   .text_len = items[i].text_len,
-                                  .done = done};
+                                  .done = done[i]};
     tg_status st = choose(tg_reward_registry(), id, args, &arena, &c, err);
     if (st == TG_OK)
         st = tg_reward_open(&r, (const tg_reward_ops *)c.entry, c.options,

@@ -16,8 +16,8 @@ tg_metric_item scoring_item(const json_t *object, tg_arena *arena);
 tg_status scoring_metric(const char *id, const json_t *args, bool compat,
                          const tg_metric_item *items, size_t n, tg_metric_out *out, tg_error *err);
 tg_status scoring_reward(const char *id, const json_t *args, bool compat,
-                         const tg_metric_item *items, size_t n, bool done, tg_reward_value *out,
-                         tg_error *err);
+                         const tg_metric_item *items, size_t n, const bool *done,
+                         tg_reward_value *out, tg_error *err);
 /* NULL: no such key. */
 const tg_metric_value *scoring_value(const tg_metric_out *out, const char *key);
 

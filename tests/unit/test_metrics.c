@@ -197,7 +197,7 @@ static tg_reward_value reward_of(const char *id, const char *args, bool compat,
     tg_reward_value v = {0};
     tg_metric_item item = {sample, text, strlen(text)};
     json_t *options = json_loads(args, 0, NULL);
-    CHECK_OK(scoring_reward(id, options, compat, &item, 1, done, &v, &err));
+    CHECK_OK(scoring_reward(id, options, compat, &item, 1, &done, &v, &err));
     json_decref(options);
     return v;
 }
