@@ -55,7 +55,25 @@ uint64_t tg_siphash(uint64_t k0, uint64_t k1, const void *bytes, size_t len) {
     return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
+#if defined(__x86_64__) && defined(__GNUC__)
+/* The instruction for it: checkpoints are gigabytes. */
+__attribute__((target("sse4.2"))) static uint32_t crc_by_machine(uint32_t crc, const void *bytes,
+                                                                 size_t len) {
+    const unsigned char *p = bytes;
+    uint64_t c = ~crc, word;
+    for (; len >= 8; len -= 8, p += 8) {
+        memcpy(&word, p, 8);
+        c = __builtin_ia32_crc32di(c, word);
+    }
+    for (; len; len--) c = __builtin_ia32_crc32qi((uint32_t)c, *p++);
+    return ~(uint32_t)c;
+}
+#endif
+
 uint32_t tg_crc32c(uint32_t crc, const void *bytes, size_t len) {
+#if defined(__x86_64__) && defined(__GNUC__)
+    if (__builtin_cpu_supports("sse4.2")) return crc_by_machine(crc, bytes, len);
+#endif
     /* Nibble table of the reflected polynomial 0x82f63b78: 64 bytes, no start-up work. */
     static const uint32_t table[16] = {0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1,
                                        0x417b1dbc, 0x5125dad3, 0x61c69362, 0x7198540d,

@@ -183,7 +183,7 @@ static tg_status load_weights(tg_model *m, const char *folder, unsigned flags, u
     tg_weights w;
     tg_status st = tg_weights_open(&w, folder, &m->arch, &m->params, err);
     if (st != TG_OK) return st;
-    st = make_data(m, err);
+    if (!m->data) st = make_data(m, err);
     for (size_t i = 0; i < m->params.n && st == TG_OK; i++) {
         const tg_param *p = &m->params.list[i];
         if (w.found[i])
@@ -193,6 +193,45 @@ static tg_status load_weights(tg_model *m, const char *folder, unsigned flags, u
     }
     tg_weights_close(&w);
     if (st == TG_OK) st = make_grad(m, flags, err);
+    return st;
+}
+
+/* Checksum of all parameters. */
+static tg_status digest_of(const tg_model *m, uint32_t *out, tg_error *err) {
+    enum { PIECE = 1 << 18 };
+    float *piece = tg_alloc_array(PIECE, sizeof *piece);
+    if (!piece) return tg_fail_nomem(err, PIECE * sizeof *piece);
+    *out = 0;
+    for (size_t at = 0; at < m->params.total; at += PIECE) {
+        size_t bytes = TG_MIN(m->params.total - at, (size_t)PIECE) * sizeof *piece;
+        tg_backend_download(m->be, piece, m->data + at, bytes);
+        *out = tg_crc32c(*out, piece, bytes);
+    }
+    tg_free(piece);
+    return TG_OK;
+}
+
+tg_status tg_model_rest(tg_model *m, tg_error *err) {
+    TG_ASSERT(m->folder && !m->grad);
+    if (m->resting) return TG_OK;
+    tg_status st = m->digested ? TG_OK : digest_of(m, &m->digest, err);
+    if (st != TG_OK) return st;
+    m->digested = m->resting = true;
+    tg_backend_release(m->be, m->data, m->params.total * sizeof(float));
+    return TG_OK;
+}
+
+tg_status tg_model_wake(tg_model *m, tg_error *err) {
+    if (!m->resting) return TG_OK;
+    tg_status st = load_weights(m, m->folder, 0, 0, err);
+    uint32_t digest = 0;
+    if (st == TG_OK) st = digest_of(m, &digest, err);
+    if (st == TG_OK && digest != m->digest)
+        st = tg_fail(err, TG_DATA,
+                     "%s: the weights are no longer those that the run began with: put them back, "
+                     "or keep the reference in memory (alg.policy.args.reference: memory)",
+                     m->folder);
+    m->resting = st != TG_OK;
     return st;
 }
 

@@ -28,9 +28,12 @@ typedef struct tg_model {
     float *
         grad; /* (params.grad_total); NULL when not trainable. Passes accumulate into it; the optimizer clears it */
     char *folder; /* where it came from, or NULL */
+    bool resting; /* data holds zeros: see tg_model_rest */
     /* private: config.json and generation_config.json as they were in the folder, kept for save;
      * NULL: none */
     char *config_text, *generation_text;
+    uint32_t digest; /* of the parameters, once it has rested */
+    bool digested;
 } tg_model;
 
 enum {
@@ -59,6 +62,12 @@ tg_status tg_model_create(tg_model **out, tg_backend *be, const tg_arch *arch, u
 tg_status tg_model_clone(tg_model **out, const tg_model *from, unsigned flags, uint64_t seed,
                          tg_error *err) TG_MUST_CHECK;
 void tg_model_destroy(tg_model **m);
+
+/* Gives the memory of the parameters back until tg_model_wake reads them again from the folder; for a model without gradients whose
+ * parameters are its folder's. TG_DATA: the folder's weights are no longer what they were at the first rest. Both do nothing where
+ * there is nothing to do. */
+tg_status tg_model_rest(tg_model *m, tg_error *err) TG_MUST_CHECK;
+tg_status tg_model_wake(tg_model *m, tg_error *err) TG_MUST_CHECK;
 
 /* The table of a model opened with these flags. */
 tg_status tg_model_params(tg_params *p, const tg_arch *arch, unsigned flags,

@@ -29,7 +29,13 @@ tg_status tg_actor_critic_open(tg_actor_critic **out, tg_backend *be,
     *out = NULL;
     tg_model *policy = NULL, *value = NULL, *ref = NULL;
     tg_status st = open_models(be, opts, &policy, &value, &ref, err);
-    if (st == TG_OK) return tg_actor_critic_create(out, opts, policy, value, ref, err);
+    bool rests = ref && !opts->keep_reference;
+    if (st == TG_OK && rests) st = tg_model_rest(ref, err);
+    if (st == TG_OK) {
+        st = tg_actor_critic_create(out, opts, policy, value, ref, err);
+        if (*out) (*out)->ref_rests = rests;
+        return st;
+    }
     tg_model_destroy(&policy);
     tg_model_destroy(&value);
     tg_model_destroy(&ref);
@@ -141,6 +147,7 @@ tg_status tg_actor_critic_score(tg_actor_critic *ac, tg_rollout *r, tg_error *er
     tg_arena arena = {0};
     tg_pack pack;
     tg_status st = tg_pack_init(&pack, ac->caps, &arena, err);
+    if (st == TG_OK && ac->ref) st = tg_model_wake(ac->ref, err);
     if (st == TG_OK && ac->ref) st = open_pass(&ac->ref_pass, ac, ac->ref, TG_PASS_SCORE, err);
     for (int from = 0, to; st == TG_OK && from < r->n_episodes; from = to) {
         to = pack_episodes(ac, r, from, &pack);
@@ -159,7 +166,9 @@ tg_status tg_actor_critic_score(tg_actor_critic *ac, tg_rollout *r, tg_error *er
             st = tg_pass_forward(ac->ref_pass, &b, (tg_pass_out){.logp = r->ref_logp + at}, err);
     }
     tg_arena_fini(&arena);
-    tg_pass_destroy(&ac->ref_pass); /* not needed by the update that follows */
+    /* not needed by the update that follows */
+    tg_pass_destroy(&ac->ref_pass);
+    if (st == TG_OK && ac->ref_rests) st = tg_model_rest(ac->ref, err);
     return st == TG_OK ? check_finite(r, err) : st;
 }
 

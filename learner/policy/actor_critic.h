@@ -24,6 +24,8 @@ typedef struct tg_actor_critic_opts {
     const char *model_folder;
     tg_critic critic;
     bool reference; /* false: no reference model (supervised) */
+    bool
+        keep_reference; /* in memory; else (open only) it is read from the folder for each scoring */
     unsigned
         train; /* TG_MODEL_TRAINABLE (also when 0) or TG_MODEL_TRAIN_LAST, of policy and critic */
     bool recompute; /* activations are made again in backward */
@@ -47,7 +49,7 @@ typedef struct tg_actor_critic {
     int score_tokens;
     /* private: made when they are needed, NULL while resting */
     tg_pass *policy_pass, *value_pass, *ref_pass;
-    bool recompute;
+    bool recompute, ref_rests;
 } tg_actor_critic;
 
 tg_status tg_actor_critic_open(tg_actor_critic **out, tg_backend *be,

@@ -28,6 +28,9 @@
         TG_OPT_INT(S, num_layers_unfrozen, "-1", -1, 1024,                                         \
                    "Train only the last layers and the heads; what is frozen needs no gradients "  \
                    "and no optimizer state. -1: train all."),                                      \
+        TG_OPT_STR_ONE_OF(S, reference, "folder", "folder|memory",                                 \
+                          "Between rollouts the reference's weights are in the model folder, "     \
+                          "from which they are read again, or kept in memory."),                   \
         TG_OPT_BOOL(S, recompute, "false",                                                         \
                     "Make activations again in backward: less memory, about a quarter more time.")
 

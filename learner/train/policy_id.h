@@ -23,6 +23,7 @@ typedef struct tg_policy_args {
     const char *critic;
     int64_t num_layers_unfrozen; /* -1: all */
     bool recompute;
+    const char *reference; /* "folder" or "memory" */
     /* maskable policies */
     const tg_node *top_mask;
     const char *mask_type;

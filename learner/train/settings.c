@@ -119,6 +119,7 @@ static tg_status read_policy(tg_train_settings *s, const tg_node *node, const tg
     s->critic = !strcmp(args->critic, "shared") ? TG_CRITIC_SHARED : TG_CRITIC_SEPARATE;
     s->train = tgi_train_flags(args->num_layers_unfrozen);
     s->recompute = args->recompute;
+    s->keep_reference = !strcmp(args->reference, "memory");
     return TG_OK;
 }
 

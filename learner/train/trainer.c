@@ -46,6 +46,7 @@ static tg_status open_networks(trainer *t, tg_error *err) {
     tg_actor_critic_opts opts = {.model_folder = run->model_folder,
                                  .critic = s->critic,
                                  .reference = true,
+                                 .keep_reference = s->keep_reference,
                                  .train = s->train,
                                  .recompute = s->recompute,
                                  .seed = run->seed,
