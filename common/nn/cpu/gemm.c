@@ -49,11 +49,21 @@ static const float *b_at(const tg_gemm *g, int k, int n) {
     return g->b + i * (size_t)g->ldb + o;
 }
 
-/* What is fetched while panel number i of a meets the current panel of b: a part of the next one. */
-static void look_ahead(const tg_gemm *g, tg_gemm_block *block, const float *next, int i) {
-    block->ahead =
-        (const char *)(g->tb ? next + (size_t)(i % MAX_COLS) * (size_t)g->ldb : next + i % 2 * 16);
-    block->step = g->tb ? sizeof(float) : (size_t)g->ldb * sizeof(float);
+/* The next panel of b is fetched while the first two panels of a, or the only one, meet the current one. Its rows, or with tb its
+ * columns, are `ld` apart: they are taken in turn, a line of each. */
+static tg_fetch look_ahead(const tg_gemm *g, const float *next, int i, int panels, int nr) {
+    const size_t line = 64, ld = (size_t)g->ldb * sizeof(float), half = panels > 1 ? 0 : line;
+    const char *at = (const char *)next;
+    if (i > 1) return (tg_fetch){.at = at};
+    if (!g->tb)
+        return (tg_fetch){.at = at + (size_t)i * line, .pair = half, .step = ld, .jump = ld};
+    const size_t lines =
+        panels > 1 ? DEPTH / 2 * sizeof(float) : 0; /* each of the two takes half of them */
+    return (tg_fetch){.at = at + (size_t)i * lines,
+                      .pair = half,
+                      .step = ld,
+                      .jump = line + half - (size_t)(nr - 1) * ld,
+                      .turn = nr - 1};
 }
 
 /* All rows of the tile with one panel of b. */
@@ -69,7 +79,7 @@ static void multiply_panel(const gemm_job *j, int p0, int p1, int n, int k, int 
         block.rows = panel_row(j, p + 1) - at;
         block.a = j->packed + (size_t)at * (size_t)g->K + (size_t)k * (size_t)block.rows;
         block.c = g->c + (size_t)(j->first + at) * (size_t)g->ldc + n;
-        look_ahead(g, &block, next, p - p0);
+        block.fetch = look_ahead(g, next, p - p0, p1 - p0, nr);
         j->k->gemm_block(&block);
     }
 }

@@ -50,16 +50,22 @@ typedef struct tg_score_tile {
     float scale;
 } tg_score_tile;
 
-/* c (rows, cols) = (or +=) a b, then + bias (cols) if given; a and b packed, see kernels/gemm.c. While it runs, one cache line at
- * `ahead`, then every `step` bytes, is fetched for each of the `depth` steps. */
+/* Memory that is fetched in passing, two cache lines for each step of a loop: at `at` and `pair` bytes behind it; then `step` bytes
+ * on, or, every turn + 1 steps (a power of two), `jump`. */
+typedef struct tg_fetch {
+    const char *at;
+    size_t pair, step, jump;
+    int turn;
+} tg_fetch;
+
+/* c (rows, cols) = (or +=) a b, then + bias (cols) if given; a and b packed, see kernels/gemm.c. */
 typedef struct tg_gemm_block {
     float *c;
     size_t ldc;
     const float *a, *b, *bias;
     int rows, cols, depth;
     bool add;
-    const char *ahead;
-    size_t step;
+    tg_fetch fetch;
 } tg_gemm_block;
 
 /* What a score is beside a product (op/attention.h). bias: of one head, bias[(i - j, clamped to reach) * bias_step]; NULL: none. */

@@ -104,8 +104,9 @@ INLINE void block(const tg_gemm_block *g, const int R) {
     vf sum[ROWS][2];
     for (int i = 0; i < R; i++) sum[i][0] = sum[i][1] = (vf){0};
     const float *a = g->a, *b = g->b;
-    const char *ahead = g->ahead;
-    const size_t step = g->step;
+    const char *ahead = g->fetch.at;
+    const size_t pair = g->fetch.pair, step = g->fetch.step, jump = g->fetch.jump;
+    const int turn = g->fetch.turn;
     for (int i = 0; i < R; i++) {
         __builtin_prefetch(g->c + (size_t)i * g->ldc, 1, 3);
         if (COLS > 16) __builtin_prefetch(g->c + (size_t)i * g->ldc + 16, 1, 3);
@@ -113,7 +114,8 @@ INLINE void block(const tg_gemm_block *g, const int R) {
     for (int k = 0; k < g->depth; k++) {
         vf b0 = vload(b), b1 = vload(b + LANES);
         __builtin_prefetch(ahead, 0, 2);
-        ahead += step;
+        __builtin_prefetch(ahead + pair, 0, 2);
+        ahead += (k & turn) == turn ? jump : step;
         for (int i = 0; i < R; i++) {
             sum[i][0] += b0 * a[i];
             sum[i][1] += b1 * a[i];

@@ -1,0 +1,276 @@
+/* A GPT-2-shaped model of 124 M parameters with random weights, f32, all cores: forward, training step and decoding, and the fused head
+ * alone. Names and shapes are those of peer_torch.py.
+ *
+ *   bench_model [--batch N] [CASE…]      default: every case, each in a process of its own so that peak memory is its own */
+#include "common/base/alloc.h"
+#include "common/base/check.h"
+#include "common/base/rng.h"
+#include "common/base/str.h"
+#include "common/nn/pass.h"
+#include "learner/optim/optim.h"
+#include "learner/policy/generate.h"
+#include "tests/support/bench_line.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LENGTH = 512, PROMPT = 64, NEW = 64, HEAD_ROWS = 4096 };
+
+typedef struct bench {
+    const char *name;
+    int batch, slots; /* sequences of a pass; of decoding */
+    tg_backend *be;
+    tg_arch arch;
+    tg_model *model;
+    tg_pass *pass;
+    tg_optim *optim;
+    tg_batch packed;
+    float *logp, *entropy, *dlogp;
+    int32_t *prompts;
+    float *x, *w, *dx, *dw, *lse; /* of the head alone, on the device */
+    int32_t *tokens;
+} bench;
+
+static tg_error err;
+
+static void must(tg_status st) {
+    if (st == TG_OK) return;
+    fprintf(stderr, "bench_model: %s\n", err.msg);
+    exit(tg_status_exit_code(st));
+}
+
+static void *allocated(void *p) {
+    TG_ASSERT(p);
+    return p;
+}
+
+static void report(const bench *b, double seconds, double flops, double bytes, const char *note) {
+    double peak = tg_bench_peak_mb();
+    printf("%-34s %9.1f ms", b->name, seconds * 1e3);
+    if (flops > 0) printf("  %7.1f GFLOP/s", flops / seconds * 1e-9);
+    if (bytes > 0) printf("  %6.1f GB/s", bytes / seconds * 1e-9);
+    printf("  peak %.2f GB%s\n", peak / 1e3, note);
+    tg_bench_line(&(tg_bench_result){b->name, seconds, flops, bytes, peak, NULL});
+}
+
+static void open_model(bench *b, unsigned flags) {
+    b->arch = (tg_arch){.family = "gpt2",
+                        .n_layers = 12,
+                        .n_heads = 12,
+                        .n_kv_heads = 12,
+                        .head_dim = 64,
+                        .width = 768,
+                        .mlp_width = 3072,
+                        .vocab_size = 50257,
+                        .max_positions = 1024,
+                        .norm_eps = 1e-5f,
+                        .tied_head = true,
+                        .bos_id = -1,
+                        .eos_id = -1,
+                        .pad_id = -1};
+    must(tg_model_create(&b->model, b->be, &b->arch, flags, 1, &err));
+}
+
+/* Weights that every token is multiplied with. */
+static double matrix_weights(const tg_arch *a) {
+    double C = a->width;
+    return a->n_layers * (4 * C * C + 2 * C * a->mlp_width) + C * a->vocab_size;
+}
+
+/* Multiply-adds of a forward pass, counted as two: the matrices, and scores and sums of causal attention. */
+static double forward_flops(const bench *b) {
+    double tokens = (double)b->batch * LENGTH;
+    double attention = 2.0 * b->arch.n_layers * b->arch.width * tokens * (LENGTH + 1);
+    return 2 * matrix_weights(&b->arch) * tokens + attention;
+}
+
+static void open_pass(bench *b, bool train) {
+    open_model(b, train ? TG_MODEL_TRAINABLE : 0);
+    const int N = b->batch * LENGTH;
+    int32_t *tokens = allocated(tg_alloc_array((size_t)N + 1, sizeof *tokens));
+    int32_t *rows = allocated(tg_alloc_array((size_t)N, sizeof *rows));
+    int32_t *offsets = allocated(tg_alloc_array((size_t)b->batch + 1, sizeof *offsets));
+    tg_rng rng = tg_rng_at(1, TG_RNG_TEST, 0, 0);
+    for (int i = 0; i <= N; i++)
+        tokens[i] = (int32_t)tg_rng_below(&rng, (uint64_t)b->arch.vocab_size);
+    for (int i = 0; i < N; i++) rows[i] = i;
+    for (int s = 0; s <= b->batch; s++) offsets[s] = s * LENGTH;
+    b->packed = (tg_batch){N, b->batch, N, tokens, offsets, rows, tokens + 1};
+    b->logp = allocated(tg_alloc_array((size_t)N, sizeof(float)));
+    b->entropy = allocated(tg_alloc_array((size_t)N, sizeof(float)));
+    b->dlogp = allocated(tg_alloc_array((size_t)N, sizeof(float)));
+    for (int i = 0; i < N; i++) b->dlogp[i] = -1.0f / (float)N;
+    must(tg_pass_create(&b->pass, b->model, (tg_pass_caps){N, b->batch, N}, train, &err));
+}
+
+static void forward(void *arg) {
+    bench *b = arg;
+    must(tg_pass_forward(b->pass, &b->packed, (tg_pass_out){.logp = b->logp}, &err));
+}
+
+static void bench_forward(bench *b) {
+    open_pass(b, false);
+    report(b, tg_bench_best(forward, b), forward_flops(b), 0, "");
+}
+
+static void train_step(void *arg) {
+    bench *b = arg;
+    forward(b);
+    must(tg_pass_backward(b->pass, b->dlogp, NULL, NULL, &err));
+    double norm = tg_optim_grad_norm(b->optim);
+    tg_optim_step(b->optim, 1e-5, norm > 0.5 ? (float)(0.5 / (norm + 1e-6)) : 1.0f);
+}
+
+static void bench_train_step(bench *b) {
+    open_pass(b, true);
+    must(tg_optim_create(&b->optim, &b->model, 1, &(tg_optim_opts){"adamw", 0.9, 0.999, 1e-8, 1e-2},
+                         &err));
+    report(b, tg_bench_best(train_step, b), 3 * forward_flops(b), 0, "");
+}
+
+static tg_status ignore(void *arg, const tg_gen_result *r, tg_error *e) {
+    (void)arg, (void)r, (void)e;
+    return TG_OK;
+}
+
+static void decode(void *arg) {
+    bench *b = arg;
+    tg_gen_settings s;
+    tg_arena arena = {0};
+    must(tg_gen_settings_read(&s, NULL, "generation_kwargs", &arena, &err));
+    s.do_sample = false;
+    s.max_new_tokens = NEW;
+    tg_generator *g;
+    must(tg_generator_create(&g, b->model, &s, b->slots, PROMPT + NEW, &err));
+    for (int i = 0; i < b->slots; i++)
+        must(tg_generator_add(g, (uint64_t)i, b->prompts + (size_t)i * PROMPT, PROMPT, 1,
+                              TG_RNG_SAMPLE, (uint64_t)i, &err));
+    while (tg_generator_active(g)) must(tg_generator_advance(g, ignore, NULL, &err));
+    tg_generator_destroy(&g);
+    tg_arena_fini(&arena);
+}
+
+static void bench_decode(bench *b) {
+    open_model(b, 0);
+    const size_t n = (size_t)b->slots * PROMPT;
+    b->prompts = allocated(tg_alloc_array(n, sizeof(int32_t)));
+    tg_rng rng = tg_rng_at(1, TG_RNG_TEST, 0, 0);
+    for (size_t i = 0; i < n; i++)
+        b->prompts[i] = (int32_t)tg_rng_below(&rng, (uint64_t)b->arch.vocab_size);
+    double seconds = tg_bench_best(decode, b);
+    /* Each step reads every matrix once; a step's keys and values come on top. */
+    const double weights = 4 * matrix_weights(&b->arch) * NEW;
+    const double cache =
+        2.0 * 4 * b->arch.n_layers * b->arch.width * b->slots * NEW * (PROMPT + NEW / 2.0);
+    char note[64];
+    snprintf(note, sizeof note, "  %.0f new tokens/s", b->slots * NEW / seconds);
+    report(b, seconds, 2 * matrix_weights(&b->arch) * b->slots * (PROMPT + NEW), weights + cache,
+           note);
+}
+
+static void head_forward(void *arg) {
+    bench *b = arg;
+    b->be->ops->head_forward(b->be, b->logp, b->entropy, b->lse, b->x, b->w, b->tokens, HEAD_ROWS,
+                             768, 50257, (tg_head_extra){0});
+}
+
+static void head_both(void *arg) {
+    bench *b = arg;
+    head_forward(b);
+    b->be->ops->head_backward(b->be, b->dx, b->dw, b->dlogp, b->dlogp, b->x, b->w, b->tokens,
+                              b->lse, b->entropy, HEAD_ROWS, 768, 50257, (tg_head_extra){0});
+}
+
+static float *device(bench *b, size_t n) {
+    float *p = tg_backend_alloc(b->be, n * sizeof *p, &err);
+    if (!p) must(TG_NOMEM);
+    return p;
+}
+
+static float *random_floats(bench *b, size_t n, tg_rng *rng) {
+    float *p = device(b, n);
+    for (size_t i = 0; i < n; i++) p[i] = (float)tg_rng_uniform(rng) - 0.5f;
+    return p;
+}
+
+static void bench_head(bench *b) {
+    const size_t rows = HEAD_ROWS, C = 768, V = 50257;
+    const bool backward = strstr(b->name, "backward") != NULL;
+    tg_rng rng = tg_rng_at(1, TG_RNG_TEST, 0, 0);
+    b->x = random_floats(b, rows * C, &rng);
+    b->w = random_floats(b, V * C, &rng);
+    b->dlogp = random_floats(b, rows, &rng);
+    b->logp = device(b, rows), b->entropy = device(b, rows), b->lse = device(b, rows);
+    b->tokens = (int32_t *)device(b, rows);
+    for (size_t i = 0; i < rows; i++) b->tokens[i] = (int32_t)tg_rng_below(&rng, V);
+    if (backward) {
+        b->dx = device(b, rows * C);
+        b->dw = device(b, V * C);
+        b->be->ops->fill(b->be, b->dw, 0, V * C);
+    }
+    const double flops = 2.0 * (double)rows * (double)C * (double)V;
+    report(b, tg_bench_best(backward ? head_both : head_forward, b), backward ? 3 * flops : flops,
+           0, "");
+}
+
+static const struct {
+    const char *name;
+    void (*run)(bench *b);
+    int slots;
+} cases[] = {
+    {"gpt2-124m/forward", bench_forward, 0},
+    {"gpt2-124m/train_step", bench_train_step, 0},
+    {"gpt2-124m/decode_b16", bench_decode, 16},
+    {"gpt2-124m/decode_b1", bench_decode, 1},
+    {"head/logp_entropy_4k_50k", bench_head, 0},
+    {"head/logp_entropy_backward_4k_50k", bench_head, 0},
+};
+
+/* Memory is left to the end of the process. */
+static int run_case(size_t i, int batch) {
+    bench b = {.name = cases[i].name, .batch = batch, .slots = cases[i].slots};
+    must(tg_backend_open(&b.be, "cpu", 0, &err));
+    cases[i].run(&b);
+    tg_optim_destroy(&b.optim);
+    tg_pass_destroy(&b.pass);
+    tg_model_destroy(&b.model);
+    tg_backend_close(&b.be);
+    return 0;
+}
+
+static int in_process(size_t i, int batch) {
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) exit(run_case(i, batch));
+    int status;
+    if (child < 0 || waitpid(child, &status, 0) != child) return 71;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 70;
+}
+
+static bool wanted(char **names, int n, const char *name) {
+    for (int i = 0; i < n; i++)
+        if (!strcmp(names[i], name)) return true;
+    return n == 0;
+}
+
+int main(int argc, char **argv) {
+    int64_t batch = 8;
+    int first = 1, ran = 0, code = 0;
+    if (argc > 2 && !strcmp(argv[1], "--batch")) {
+        if (!tg_parse_i64(argv[2], &batch) || batch < 1 || batch > 1024) argc = -1;
+        first = 3;
+    }
+    for (size_t i = 0; argc > 0 && i < sizeof cases / sizeof *cases && !code; i++) {
+        if (!wanted(argv + first, argc - first, cases[i].name)) continue;
+        code = in_process(i, (int)batch);
+        ran++;
+    }
+    if (ran) return code;
+    fprintf(stderr, "usage: bench_model [--batch N] [CASE…]; the cases are:\n");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        fprintf(stderr, "  %s\n", cases[i].name);
+    return 64;
+}
