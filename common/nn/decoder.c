@@ -6,7 +6,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
-#include "common/nn/trunk.h"
+#include "common/nn/packed.h"
 
 #include <string.h>
 
@@ -48,9 +48,10 @@ struct tg_decoder {
     int max_src, src_rows; /* 0: not seq2seq */
     void *block;
     struct buffers b;
-    int32_t *lengths;     /* (n_slots) tokens held */
-    int32_t *src_lengths; /* (n_slots) tokens of its source; 0: none yet */
-    uint64_t *source_of;  /* (n_slots) number of its source, of those encoded so far */
+    uint64_t packed_version; /* of the model, when its weights were packed; 0: not yet */
+    int32_t *lengths;        /* (n_slots) tokens held */
+    int32_t *src_lengths;    /* (n_slots) tokens of its source; 0: none yet */
+    uint64_t *source_of;     /* (n_slots) number of its source, of those encoded so far */
     uint64_t n_sources;
     int32_t *staging; /* (max(work_rows, src_rows, n_slots + 1)) host side of an upload */
     bool *seen;       /* (n_slots) scratch of the checks */
@@ -116,6 +117,7 @@ static void carve_decoder(tg_carve *c, const tg_arch *arch, tg_decoder_caps caps
     b->k_rows = tg_carve_i32(c, W * (size_t)kv_chunks(arch));
     b->v_rows = tg_carve_i32(c, W * (size_t)kv_chunks(arch));
     tg_carve_tables(c, arch, max_len, false, t);
+    tg_carve_packed(c, arch, t, caps.weights);
     if (arch->embed_norm) b->embed = in_place(&b->acts);
     if (arch->narrow_embed) b->embed.raw = b->acts.up; /* as wide, and free before the layers */
     int32_t **per_slot[] = {&b->offsets, &b->slots, &b->lengths, &b->cache_rows};
@@ -131,7 +133,7 @@ static void carve_decoder(tg_carve *c, const tg_arch *arch, tg_decoder_caps caps
 size_t tg_decoder_bytes(const tg_arch *arch, tg_decoder_caps caps) {
     tg_carve c = {0};
     struct buffers b;
-    tg_trunk t, enc;
+    tg_trunk t = {0}, enc;
     carve_decoder(&c, arch, caps, &b, &t, &enc);
     return c.used;
 }
@@ -453,6 +455,8 @@ tg_status tg_decoder_prefill(tg_decoder *d, const int32_t *slots, const int32_t 
     if (st == TG_OK) st = check_tokens(&d->trunk, tokens, offsets[n], err);
     if (st == TG_OK) st = check_sources(d, slots, n, err);
     if (st != TG_OK) return st;
+    if (d->packed_version != d->m->version) tg_packed_fill(&d->trunk);
+    d->packed_version = d->m->version;
     size_t V = (size_t)d->m->arch.vocab_size;
     for (int from = 0, to; from < n; from = to) {
         for (to = from + 1; to < n && offsets[to + 1] - offsets[from] <= d->work_rows;) to++;

@@ -25,6 +25,8 @@ typedef struct tg_decoder_caps {
     int slots;
     int len; /* tokens of a slot */
     int src; /* seq2seq: tokens of its source */
+    tg_weight_form
+        weights; /* PLAIN: the model's own; else a copy, made anew by a prefill after the weights have changed */
 } tg_decoder_caps;
 
 /* TG_DATA: len or src is more than the model's positions. */

@@ -78,6 +78,7 @@ static void clear_gaps(tg_model *m) {
 static tg_status make_data(tg_model *m, tg_error *err) {
     m->data = tg_backend_alloc(m->be, m->params.total * sizeof(float), err);
     if (!m->data) return TG_NOMEM;
+    tg_model_changed(m);
     clear_gaps(m);
     return TG_OK;
 }
@@ -329,5 +330,6 @@ tg_status tg_model_set(tg_model *m, const char *name, const float *values, size_
     const tg_param *p;
     tg_status st = find(m, name, count, &p, err);
     if (st == TG_OK) tg_backend_upload(m->be, m->data + p->offset, values, count * sizeof(float));
+    if (st == TG_OK) tg_model_changed(m);
     return st;
 }

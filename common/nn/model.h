@@ -29,6 +29,7 @@ typedef struct tg_model {
         grad; /* (params.grad_total); NULL when not trainable. Passes accumulate into it; the optimizer clears it */
     char *folder; /* where it came from, or NULL */
     bool resting; /* data holds zeros: see tg_model_rest */
+    uint64_t version; /* grows when weights change: who writes to data calls tg_model_changed */
     /* private: config.json and generation_config.json as they were in the folder, kept for save;
      * NULL: none */
     char *config_text, *generation_text;
@@ -93,5 +94,8 @@ tg_status tg_model_get_grad(const tg_model *m, const char *name, float *out, siz
                             tg_error *err) TG_MUST_CHECK;
 tg_status tg_model_set(tg_model *m, const char *name, const float *values, size_t count,
                        tg_error *err) TG_MUST_CHECK;
+static inline void tg_model_changed(tg_model *m) {
+    m->version++;
+}
 
 #endif

@@ -21,6 +21,7 @@ typedef struct tg_backend tg_backend;
 #include "common/nn/op/embed.h"
 #include "common/nn/op/head.h"
 #include "common/nn/op/layernorm.h"
+#include "common/nn/op/linear.h"
 #include "common/nn/op/matmul.h"
 #include "common/nn/op/rmsnorm.h"
 #include "common/nn/op/rmsprop.h"
@@ -29,6 +30,9 @@ typedef struct tg_backend tg_backend;
 
 typedef struct tg_ops {
     tg_op_matmul *matmul;
+    tg_op_linear *linear;
+    tg_op_weight_pack *weight_pack;
+    tg_op_weight_rows *weight_rows;
     tg_op_bias_forward *bias_forward;
     tg_op_bias_backward *bias_backward;
     tg_op_layernorm_forward *layernorm_forward;

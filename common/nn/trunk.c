@@ -103,10 +103,15 @@ void tg_trunk_norm(const tg_trunk *t, const tg_tensors *p, tg_param_role role, f
                                       a->norm_eps);
 }
 
+tg_weight tg_trunk_weight(const tg_trunk *t, const tg_tensors *p, tg_param_role role, bool out_in) {
+    if (p->packed[role]) return (tg_weight){p->packed[role], t->form, false};
+    return (tg_weight){p->w[role], TG_WEIGHT_PLAIN, out_in};
+}
+
 void tg_trunk_linear(const tg_trunk *t, const tg_tensors *p, tg_param_role role, float *y,
                      const float *x, int N, int out, int in, bool accumulate) {
-    t->be->ops->matmul(t->be, y, x, p->w[role], N, out, in, false, t->arch.out_in, accumulate);
-    if (p->w[role + 1]) t->be->ops->bias_forward(t->be, y, p->w[role + 1], N, out);
+    t->be->ops->linear(t->be, y, x, tg_trunk_weight(t, p, role, t->arch.out_in), p->w[role + 1], N,
+                       out, in, accumulate);
 }
 
 void tg_trunk_bias(const tg_trunk *t) {
@@ -263,7 +268,7 @@ void tg_trunk_final(const tg_trunk *t, float *h, float *mean, float *rstd, const
         t->be->ops->copy(t->be, h, x, (size_t)n * (size_t)t->arch.width);
 }
 
-static void *carve(tg_carve *c, size_t bytes) {
+void *tg_carve_bytes(tg_carve *c, size_t bytes) {
     enum { ALIGN = 64 };
     char *at = c->base ? c->base + c->used : NULL;
     c->used += (bytes + ALIGN - 1) / ALIGN * ALIGN;
@@ -271,11 +276,11 @@ static void *carve(tg_carve *c, size_t bytes) {
 }
 
 float *tg_carve_f32(tg_carve *c, size_t rows, size_t columns) {
-    return carve(c, rows * columns * sizeof(float));
+    return tg_carve_bytes(c, rows * columns * sizeof(float));
 }
 
 int32_t *tg_carve_i32(tg_carve *c, size_t n) {
-    return carve(c, n * sizeof(int32_t));
+    return tg_carve_bytes(c, n * sizeof(int32_t));
 }
 
 void tg_carve_shared_acts(tg_carve *c, const tg_arch *arch, size_t N, tg_acts *a) {

@@ -20,6 +20,8 @@
 typedef struct tg_tensors {
     float *w[TG_N_ROLES]; /* in model->data */
     float *g[TG_N_ROLES]; /* in model->grad; NULL when frozen */
+    void *packed
+        [TG_N_ROLES]; /* the same weights in the trunk's form (packed.h); NULL: there is only w */
 } tg_tensors;
 
 typedef struct tg_trunk {
@@ -27,12 +29,13 @@ typedef struct tg_trunk {
     tg_arch arch; /* of this stack: the encoder's is tg_arch_encoder's */
     tg_tensors
         top; /* embeddings, final norm, heads; with a tied head HEAD_W is the token embedding */
-    tg_tensors *layers; /* (n_layers) */
-    float *rope;        /* device: table of rotary angles, or NULL; so are the others */
-    float *slopes;      /* (n_heads) */
-    float *bias;        /* (2 reach + 1, n_heads) REL_BIAS by distance, made by tg_trunk_bias */
-    float *dbias;       /* the same, its gradient; training only */
-    int32_t *buckets;   /* (2 reach + 1) rows of REL_BIAS */
+    tg_tensors *layers;  /* (n_layers) */
+    tg_weight_form form; /* of what is packed */
+    float *rope;         /* device: table of rotary angles, or NULL; so are the others */
+    float *slopes;       /* (n_heads) */
+    float *bias;         /* (2 reach + 1, n_heads) REL_BIAS by distance, made by tg_trunk_bias */
+    float *dbias;        /* the same, its gradient; training only */
+    int32_t *buckets;    /* (2 reach + 1) rows of REL_BIAS */
     int reach;
 } tg_trunk;
 
@@ -117,6 +120,8 @@ tg_branch tg_trunk_branch(const tg_trunk *t, int layer, const tg_acts *a, tg_bra
 /* y (N,C) = the norm whose weight has that role; mean and rstd are kept for backward. That of the embeddings is tg_trunk_embed_width wide. */
 void tg_trunk_norm(const tg_trunk *t, const tg_tensors *p, tg_param_role role, float *y,
                    float *mean, float *rstd, const float *x, int N);
+/* The best form there is of a matrix; out_in: it is stored (outputs, inputs). */
+tg_weight tg_trunk_weight(const tg_trunk *t, const tg_tensors *p, tg_param_role role, bool out_in);
 /* y (N,out) = x (N,in) w + b, or += when accumulate. */
 void tg_trunk_linear(const tg_trunk *t, const tg_tensors *p, tg_param_role role, float *y,
                      const float *x, int N, int out, int in, bool accumulate);
@@ -171,6 +176,7 @@ typedef struct tg_carve {
     char *base;
     size_t used;
 } tg_carve;
+void *tg_carve_bytes(tg_carve *c, size_t bytes);
 float *tg_carve_f32(tg_carve *c, size_t rows, size_t columns);
 int32_t *tg_carve_i32(tg_carve *c, size_t n);
 /* Buffers for N rows that all layers share. */

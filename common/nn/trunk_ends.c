@@ -53,9 +53,8 @@ void tg_trunk_logits(const tg_trunk *t, float *logits, const float *h, float *lm
     const tg_ops *ops = t->be->ops;
     int V = t->arch.vocab_size;
     const float *in = tg_trunk_lm(t, lm, h, n);
-    ops->matmul(t->be, logits, in, t->top.w[TG_ROLE_HEAD_W], n, V, tg_trunk_embed_width(&t->arch),
-                false, true, false);
-    if (t->top.w[TG_ROLE_HEAD_B]) ops->bias_forward(t->be, logits, t->top.w[TG_ROLE_HEAD_B], n, V);
+    ops->linear(t->be, logits, in, tg_trunk_weight(t, &t->top, TG_ROLE_HEAD_W, true),
+                t->top.w[TG_ROLE_HEAD_B], n, V, tg_trunk_embed_width(&t->arch), false);
     if (t->arch.logit_softcap > 0)
         ops->softcap(t->be, logits, t->arch.logit_softcap, (size_t)n * (size_t)V);
 }

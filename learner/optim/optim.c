@@ -182,6 +182,7 @@ void tg_optim_step(tg_optim *o, double lr, float grad_scale) {
         const slot *s = &o->slots[i];
         for (size_t k = 0; k < s->n_runs; k++)
             o->kind->step(s->model->be, &o->opts, &s->runs[k], lr, grad_scale, o->steps);
+        tg_model_changed(s->model);
     }
 }
 

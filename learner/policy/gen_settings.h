@@ -10,6 +10,7 @@
 
 #include "common/base/status.h"
 #include "common/config/option.h"
+#include "common/nn/op/linear.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,6 +37,7 @@ typedef struct tg_gen_settings {
     /* true: min_length and max_length count the prompt (transformers, causal models). false: new
      * tokens only, which is what RL4LMs's policies make of min_length. */
     bool lengths_count_prompt;
+    tg_weight_form weights; /* the copy of the model's matrices to decode with; PLAIN: none */
 } tg_gen_settings;
 
 extern const tg_opt tg_gen_options[];

@@ -87,8 +87,9 @@ tg_status tg_generator_create(tg_generator **out, tg_model *m, const tg_gen_sett
     g->last = &g->first;
     st = buffers_create(g, err);
     if (st == TG_OK)
-        st = tg_decoder_create(&g->decoder, m, (tg_decoder_caps){.slots = n_slots, .len = max_len},
-                               err);
+        st = tg_decoder_create(
+            &g->decoder, m,
+            (tg_decoder_caps){.slots = n_slots, .len = max_len, .weights = s->weights}, err);
     if (st != TG_OK) tg_generator_destroy(&g);
     *out = g;
     return st;

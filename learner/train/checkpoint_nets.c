@@ -156,6 +156,7 @@ tg_status tgi_net_read(const char *folder, const tgi_net_file *f, tg_error *err)
             st = read_tensor(&file, path, all.be, &all.list[i], err);
         tg_safetensors_close(&file);
     }
+    tg_model_changed(f->model);
     tg_free(path);
     entries_fini(&all);
     return st;

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LENGTH = 512, PROMPT = 64, NEW = 64, HEAD_ROWS = 4096 };
+enum { LENGTH = 112, PROMPT = 64, NEW = 64, HEAD_ROWS = 4096 };
 
 typedef struct bench {
     const char *name;
@@ -28,6 +28,8 @@ typedef struct bench {
     tg_pass *pass;
     tg_optim *optim;
     tg_batch packed;
+    tg_generator *generator;
+    tg_weight_form weights; /* of decoding */
     float *logp, *entropy, *dlogp;
     int32_t *prompts;
     float *x, *w, *dx, *dw, *lse; /* of the head alone, on the device */
@@ -98,12 +100,19 @@ static void open_pass(bench *b, bool train) {
         tokens[i] = (int32_t)tg_rng_below(&rng, (uint64_t)b->arch.vocab_size);
     for (int i = 0; i < N; i++) rows[i] = i;
     for (int s = 0; s <= b->batch; s++) offsets[s] = s * LENGTH;
-    b->packed = (tg_batch){N, b->batch, N, tokens, offsets, rows, tokens + 1};
+    b->packed = (tg_batch){.n_tokens = N,
+                           .n_seqs = b->batch,
+                           .n_actions = N,
+                           .tokens = tokens,
+                           .offsets = offsets,
+                           .act_row = rows,
+                           .act_token = tokens + 1};
     b->logp = allocated(tg_alloc_array((size_t)N, sizeof(float)));
     b->entropy = allocated(tg_alloc_array((size_t)N, sizeof(float)));
     b->dlogp = allocated(tg_alloc_array((size_t)N, sizeof(float)));
     for (int i = 0; i < N; i++) b->dlogp[i] = -1.0f / (float)N;
-    must(tg_pass_create(&b->pass, b->model, (tg_pass_caps){N, b->batch, N}, train, &err));
+    must(tg_pass_create(&b->pass, b->model,
+                        (tg_pass_caps){.tokens = N, .seqs = b->batch, .actions = N}, train, &err));
 }
 
 static void forward(void *arg) {
@@ -126,8 +135,11 @@ static void train_step(void *arg) {
 
 static void bench_train_step(bench *b) {
     open_pass(b, true);
-    must(tg_optim_create(&b->optim, &b->model, 1, &(tg_optim_opts){"adamw", 0.9, 0.999, 1e-8, 1e-2},
-                         &err));
+    must(tg_optim_create(
+        &b->optim, &b->model, 1,
+        &(tg_optim_opts){
+            .kind = "adamw", .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-2},
+        &err));
     report(b, tg_bench_best(train_step, b), 3 * forward_flops(b), 0, "");
 }
 
@@ -138,37 +150,43 @@ static tg_status ignore(void *arg, const tg_gen_result *r, tg_error *e) {
 
 static void decode(void *arg) {
     bench *b = arg;
+    for (int i = 0; i < b->slots; i++)
+        must(tg_generator_add(b->generator, (uint64_t)i, b->prompts + (size_t)i * PROMPT, PROMPT, 1,
+                              TG_RNG_SAMPLE, (uint64_t)i, &err));
+    while (tg_generator_active(b->generator))
+        must(tg_generator_advance(b->generator, ignore, NULL, &err));
+}
+
+static void open_generator(bench *b) {
     tg_gen_settings s;
     tg_arena arena = {0};
     must(tg_gen_settings_read(&s, NULL, "generation_kwargs", &arena, &err));
     s.do_sample = false;
     s.max_new_tokens = NEW;
-    tg_generator *g;
-    must(tg_generator_create(&g, b->model, &s, b->slots, PROMPT + NEW, &err));
-    for (int i = 0; i < b->slots; i++)
-        must(tg_generator_add(g, (uint64_t)i, b->prompts + (size_t)i * PROMPT, PROMPT, 1,
-                              TG_RNG_SAMPLE, (uint64_t)i, &err));
-    while (tg_generator_active(g)) must(tg_generator_advance(g, ignore, NULL, &err));
-    tg_generator_destroy(&g);
+    s.weights = b->weights;
+    must(tg_generator_create(&b->generator, b->model, &s, b->slots, PROMPT + NEW, &err));
     tg_arena_fini(&arena);
 }
 
 static void bench_decode(bench *b) {
     open_model(b, 0);
+    open_generator(b);
     const size_t n = (size_t)b->slots * PROMPT;
     b->prompts = allocated(tg_alloc_array(n, sizeof(int32_t)));
     tg_rng rng = tg_rng_at(1, TG_RNG_TEST, 0, 0);
     for (size_t i = 0; i < n; i++)
         b->prompts[i] = (int32_t)tg_rng_below(&rng, (uint64_t)b->arch.vocab_size);
     double seconds = tg_bench_best(decode, b);
-    /* Each step reads every matrix once; a step's keys and values come on top. */
-    const double weights = 4 * matrix_weights(&b->arch) * NEW;
-    const double cache =
-        2.0 * 4 * b->arch.n_layers * b->arch.width * b->slots * NEW * (PROMPT + NEW / 2.0);
+    const tg_arch *a = &b->arch;
+    /* A step reads every matrix, and all keys and values; the prompts go through everything but the head. */
+    const double matrices = matrix_weights(a), head = (double)a->width * a->vocab_size;
+    const double row = 2.0 * a->n_layers * a->width * (PROMPT + NEW / 2.0);
+    const double bytes =
+        (b->weights == TG_WEIGHT_PACKED_BF16 ? 2 : 4) * matrices + 4 * row * b->slots;
+    const double prompts = 2 * (matrices - head) * PROMPT, steps = (2 * matrices + 2 * row) * NEW;
     char note[64];
     snprintf(note, sizeof note, "  %.0f new tokens/s", b->slots * NEW / seconds);
-    report(b, seconds, 2 * matrix_weights(&b->arch) * b->slots * (PROMPT + NEW), weights + cache,
-           note);
+    report(b, seconds, (prompts + steps) * b->slots, bytes * NEW, note);
 }
 
 static void head_forward(void *arg) {
@@ -220,20 +238,28 @@ static const struct {
     const char *name;
     void (*run)(bench *b);
     int slots;
+    tg_weight_form weights;
 } cases[] = {
-    {"gpt2-124m/forward", bench_forward, 0},
-    {"gpt2-124m/train_step", bench_train_step, 0},
-    {"gpt2-124m/decode_b16", bench_decode, 16},
-    {"gpt2-124m/decode_b1", bench_decode, 1},
-    {"head/logp_entropy_4k_50k", bench_head, 0},
-    {"head/logp_entropy_backward_4k_50k", bench_head, 0},
+    {"gpt2-124m/forward", bench_forward, 0, 0},
+    {"gpt2-124m/train_step", bench_train_step, 0, 0},
+    {"gpt2-124m/decode_b16", bench_decode, 16, TG_WEIGHT_PACKED},
+    {"gpt2-124m/decode_b1", bench_decode, 1, TG_WEIGHT_PACKED},
+    {"gpt2-124m/decode_b16_unpacked", bench_decode, 16, TG_WEIGHT_PLAIN},
+    {"gpt2-124m/decode_b16_bf16", bench_decode, 16, TG_WEIGHT_PACKED_BF16},
+    {"gpt2-124m/decode_b1_bf16", bench_decode, 1, TG_WEIGHT_PACKED_BF16},
+    {"head/logp_entropy_4k_50k", bench_head, 0, 0},
+    {"head/logp_entropy_backward_4k_50k", bench_head, 0, 0},
 };
 
 /* Memory is left to the end of the process. */
 static int run_case(size_t i, int batch) {
-    bench b = {.name = cases[i].name, .batch = batch, .slots = cases[i].slots};
+    bench b = {.name = cases[i].name,
+               .batch = batch,
+               .slots = cases[i].slots,
+               .weights = cases[i].weights};
     must(tg_backend_open(&b.be, "cpu", 0, &err));
     cases[i].run(&b);
+    tg_generator_destroy(&b.generator);
     tg_optim_destroy(&b.optim);
     tg_pass_destroy(&b.pass);
     tg_model_destroy(&b.model);

@@ -1,7 +1,8 @@
 /* act_forward and act_backward of every kind, gated_forward, gated_backward, softcap. */
 #include "tests/ops/ops.h"
 
-static const char *const names[TG_N_ACTS] = {"gelu_tanh", "gelu", "relu", "silu", "quick_gelu", "tanh"};
+static const char *const names[TG_N_ACTS] = {"gelu_tanh", "gelu",       "relu",
+                                             "silu",      "quick_gelu", "tanh"};
 
 #define KIND(p) ((tg_act)(p)->d[2])
 

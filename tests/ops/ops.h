@@ -64,7 +64,7 @@ typedef struct ops_suite {
     void (*perf)(ops_ctx *c);
 } ops_suite;
 
-extern const ops_suite ops_suite_matmul, ops_suite_layernorm, ops_suite_embed,
+extern const ops_suite ops_suite_matmul, ops_suite_linear, ops_suite_layernorm, ops_suite_embed,
     ops_suite_elementwise, ops_suite_attention, ops_suite_head, ops_suite_adamw,
     ops_suite_activation, ops_suite_rmsnorm, ops_suite_rope, ops_suite_optim, ops_suite_relative;
 

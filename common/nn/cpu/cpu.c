@@ -81,6 +81,9 @@ size_t tg_cpu_grain(size_t floats, int C) {
 
 static const tg_ops cpu_ops = {
     .matmul = tg_cpu_matmul,
+    .linear = tg_cpu_linear,
+    .weight_pack = tg_cpu_weight_pack,
+    .weight_rows = tg_cpu_weight_rows,
     .bias_forward = tg_cpu_bias_forward,
     .bias_backward = tg_cpu_bias_backward,
     .layernorm_forward = tg_cpu_layernorm_forward,

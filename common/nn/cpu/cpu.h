@@ -26,6 +26,9 @@ size_t tg_cpu_grain(size_t floats, int C);
 typedef struct tg_gemm {
     float *c;
     const float *a, *b, *bias;
+    const void *packed; /* in place of b: tg_cpu_weight_pack's panels */
+    int packed_depth;   /* of which depth: K */
+    bool half;          /* they are bf16 */
     int M, N, K, ldc, lda, ldb;
     bool ta, tb, accumulate;
     int tile_cols;
@@ -36,6 +39,9 @@ void tg_cpu_gemm(tg_backend *be, const tg_gemm *g);
 float *tg_cpu_gemm_scratch(tg_backend *be);
 
 tg_op_matmul tg_cpu_matmul;
+tg_op_linear tg_cpu_linear;
+tg_op_weight_pack tg_cpu_weight_pack;
+tg_op_weight_rows tg_cpu_weight_rows;
 tg_op_bias_forward tg_cpu_bias_forward;
 tg_op_bias_backward tg_cpu_bias_backward;
 tg_op_layernorm_forward tg_cpu_layernorm_forward;

@@ -11,10 +11,12 @@
 
 enum {
     DEPTH = 384,
-    MAX_COLS = 32,    /* of a panel of b */
-    TILE_ROWS = 448,  /* a block of a, rows by DEPTH, stays in the second cache */
-    TILE_COLS = 512,  /* at most */
-    TILES_WANTED = 24 /* enough that a late thread costs little */
+    MAX_COLS = 32,     /* of a panel of b */
+    TILE_ROWS = 448,   /* a block of a, rows by DEPTH, stays in the second cache */
+    TILE_COLS = 512,   /* at most */
+    TILES_WANTED = 24, /* enough that a late thread costs little */
+    FEW_PANELS = 4,
+    ROWS_ALONE = 16384 /* floats of a that are packed sooner than a team is woken */
 };
 
 typedef struct gemm_job {
@@ -49,69 +51,97 @@ static const float *b_at(const tg_gemm *g, int k, int n) {
     return g->b + i * (size_t)g->ldb + o;
 }
 
-/* The next panel of b is fetched while the first two panels of a, or the only one, meet the current one. Its rows, or with tb its
- * columns, are `ld` apart: they are taken in turn, a line of each. */
-static tg_fetch look_ahead(const tg_gemm *g, const float *next, int i, int panels, int nr) {
-    const size_t line = 64, ld = (size_t)g->ldb * sizeof(float), half = panels > 1 ? 0 : line;
-    const char *at = (const char *)next;
-    if (i > 1) return (tg_fetch){.at = at};
-    if (!g->tb)
-        return (tg_fetch){.at = at + (size_t)i * line, .pair = half, .step = ld, .jump = ld};
-    const size_t lines =
-        panels > 1 ? DEPTH / 2 * sizeof(float) : 0; /* each of the two takes half of them */
-    return (tg_fetch){.at = at + (size_t)i * lines,
+/* A panel of b: the columns from n on, rows from k on. */
+static const char *packed_at(const tg_gemm *g, int k, int n, int nr) {
+    const size_t at = ((size_t)(n / nr) * (size_t)g->packed_depth + (size_t)k) * (size_t)nr;
+    return (const char *)g->packed + at * (g->half ? sizeof(uint16_t) : sizeof(float));
+}
+
+/* The panel at (k, n) is fetched while the first two panels of a, or the only one, meet the one before. What is packed is one run of
+ * memory. Else the rows of b, or with tb its columns, are taken in turn, a line of each. */
+static tg_fetch look_ahead(const tg_gemm *g, int k, int n, int i, int panels, int nr) {
+    const size_t line = 64, half = panels > 1 ? 0 : line, share = panels > 1 ? (size_t)i : 0;
+    if (g->packed) {
+        const size_t part = (size_t)DEPTH * line; /* half of a panel that is 32 floats wide */
+        const char *at = packed_at(g, k, n, nr) + share * part;
+        return (tg_fetch){.at = at, .pair = half, .step = line + half, .jump = line + half};
+    }
+    const size_t ld = (size_t)g->ldb * sizeof(float);
+    const char *at = (const char *)b_at(g, k, n);
+    if (!g->tb) return (tg_fetch){.at = at + share * line, .pair = half, .step = ld, .jump = ld};
+    return (tg_fetch){.at = at + share * (DEPTH / 2) * sizeof(float),
                       .pair = half,
                       .step = ld,
                       .jump = line + half - (size_t)(nr - 1) * ld,
                       .turn = nr - 1};
 }
 
-/* All rows of the tile with one panel of b. */
-static void multiply_panel(const gemm_job *j, int p0, int p1, int n, int k, int depth,
-                           const float *b, const float *next) {
+/* Where in the matrices a panel of b stands, and the one after it. */
+typedef struct place {
+    int k, n, depth, next_k, next_n;
+} place;
+
+/* All rows of the tile, panels [p0, p1), with one panel of b. */
+static void multiply_panel(const gemm_job *j, int p0, int p1, const place *at, const void *b) {
     const tg_gemm *g = j->g;
-    const int nr = *j->k->gemm_cols, cols = TG_MIN(nr, g->N - n);
-    tg_gemm_block block = {
-        .ldc = (size_t)g->ldc, .b = b, .cols = cols, .depth = depth, .add = g->accumulate || k > 0};
-    if (g->bias && k + depth == g->K && j->last) block.bias = g->bias + n;
+    const int nr = *j->k->gemm_cols;
+    tg_gemm_block block = {.ldc = (size_t)g->ldc,
+                           .b = b,
+                           .half = g->half,
+                           .cols = TG_MIN(nr, g->N - at->n),
+                           .depth = at->depth,
+                           .add = g->accumulate || at->k > 0};
+    if (g->bias && at->k + at->depth == g->K && j->last) block.bias = g->bias + at->n;
     for (int p = p0; p < p1; p++) {
-        const int at = panel_row(j, p);
-        block.rows = panel_row(j, p + 1) - at;
-        block.a = j->packed + (size_t)at * (size_t)g->K + (size_t)k * (size_t)block.rows;
-        block.c = g->c + (size_t)(j->first + at) * (size_t)g->ldc + n;
-        block.fetch = look_ahead(g, next, p - p0, p1 - p0, nr);
+        const int row = panel_row(j, p);
+        block.rows = panel_row(j, p + 1) - row;
+        block.a = j->packed + (size_t)row * (size_t)g->K + (size_t)at->k * (size_t)block.rows;
+        block.c = g->c + (size_t)(j->first + row) * (size_t)g->ldc + at->n;
+        block.fetch = p - p0 < 2 ? look_ahead(g, at->next_k, at->next_n, p - p0, p1 - p0, nr)
+                                 : (tg_fetch){.at = b};
         j->k->gemm_block(&block);
     }
+}
+
+static void gemm_panel(const gemm_job *j, int p0, int p1, const place *at) {
+    const tg_gemm *g = j->g;
+    const int nr = *j->k->gemm_cols;
+    _Alignas(64) float panel[DEPTH * MAX_COLS];
+    if (g->packed) {
+        multiply_panel(j, p0, p1, at, packed_at(g, at->k, at->n, nr));
+        return;
+    }
+    j->k->pack_cols(panel, b_at(g, at->k, at->n), (size_t)g->ldb, g->tb, TG_MIN(nr, g->N - at->n),
+                    at->depth);
+    multiply_panel(j, p0, p1, at, panel);
 }
 
 static void gemm_tile(void *arg, int tile) {
     const gemm_job *j = arg;
     const tg_gemm *g = j->g;
     const int group = tile / j->tiles_across, nr = *j->k->gemm_cols;
-    const int p0 = (int)((int64_t)j->panels * group / j->groups),
-              p1 = (int)((int64_t)j->panels * (group + 1) / j->groups);
+    const int p0 = (int)((int64_t)j->panels * group / j->groups);
+    const int p1 = (int)((int64_t)j->panels * (group + 1) / j->groups);
     const int n0 = tile % j->tiles_across * j->tile_cols, n1 = TG_MIN(n0 + j->tile_cols, g->N);
-    _Alignas(64) float panel[DEPTH * MAX_COLS];
-    for (int k = 0; k < g->K; k += DEPTH) {
-        const int depth = TG_MIN(DEPTH, g->K - k);
+    for (int k = 0; k < g->K; k += DEPTH)
         for (int n = n0; n < n1; n += nr) {
-            const bool more = n + nr < n1;
-            j->k->pack_cols(panel, b_at(g, k, n), (size_t)g->ldb, g->tb, TG_MIN(nr, g->N - n),
-                            depth);
-            multiply_panel(j, p0, p1, n, k, depth, panel,
-                           b_at(g, more ? k : TG_MIN(k + DEPTH, g->K - 1), more ? n + nr : n0));
+            place at = {k, n, TG_MIN(DEPTH, g->K - k), k, n + nr};
+            if (n + nr >= n1) at.next_k = TG_MIN(k + DEPTH, g->K - 1), at.next_n = n0;
+            gemm_panel(j, p0, p1, &at);
         }
-    }
-    const int at = panel_row(j, p0);
-    if (g->after && j->last) g->after(g->arg, j->first + at, n0, panel_row(j, p1) - at, n1 - n0);
+    const int row = panel_row(j, p0);
+    if (g->after && j->last) g->after(g->arg, j->first + row, n0, panel_row(j, p1) - row, n1 - n0);
 }
 
-static void choose_tiles(gemm_job *j) {
+/* Few rows: two tiles for a thread, because the first panel of a tile is fetched by nobody. The result does not depend on it. */
+static void choose_tiles(gemm_job *j, int threads) {
     const int nr = *j->k->gemm_cols, across = (j->g->N + nr - 1) / nr;
     j->groups = TG_MIN((j->rows + TILE_ROWS - 1) / TILE_ROWS, j->panels);
     j->tile_cols = j->g->tile_cols;
     if (!j->tile_cols)
-        j->tile_cols = TG_MIN(TG_MAX(across * j->groups / TILES_WANTED, 1) * nr, TILE_COLS);
+        j->tile_cols = j->panels <= FEW_PANELS
+                           ? (across + 2 * threads - 1) / (2 * threads) * nr
+                           : TG_MIN(TG_MAX(across * j->groups / TILES_WANTED, 1) * nr, TILE_COLS);
     j->tiles_across = (j->g->N + j->tile_cols - 1) / j->tile_cols;
 }
 
@@ -119,8 +149,11 @@ static void choose_tiles(gemm_job *j) {
 static void gemm_rows(tg_backend *be, gemm_job *j) {
     const int mr = *j->k->gemm_rows;
     j->panels = (j->rows + mr - 1) / mr;
-    choose_tiles(j);
-    tg_team_run(be->team, j->panels, pack_panel, j);
+    choose_tiles(j, tg_team_size(be->team));
+    if (j->rows * j->g->K <= ROWS_ALONE)
+        for (int p = 0; p < j->panels; p++) pack_panel(j, p);
+    else
+        tg_team_run(be->team, j->panels, pack_panel, j);
     tg_team_run(be->team, j->groups * j->tiles_across, gemm_tile, j);
 }
 
@@ -137,7 +170,10 @@ void tg_cpu_gemm(tg_backend *be, const tg_gemm *g) {
         tg_gemm piece = *g;
         piece.K = TG_MIN(PIECE, g->K - k);
         piece.a += g->ta ? (size_t)k * (size_t)g->lda : (size_t)k;
-        piece.b = b_at(g, k, 0);
+        if (g->packed)
+            piece.packed = packed_at(g, k, 0, *be->kernels->gemm_cols);
+        else
+            piece.b = b_at(g, k, 0);
         piece.accumulate = g->accumulate || k > 0;
         const int most = TG_CPU_GEMM_FLOATS / piece.K, runs = (g->M + most - 1) / most;
         gemm_job j = {.g = &piece,

@@ -62,9 +62,11 @@ typedef struct tg_fetch {
 typedef struct tg_gemm_block {
     float *c;
     size_t ldc;
-    const float *a, *b, *bias;
+    const float *a;
+    const void *b; /* f32, or with `half` bf16 */
+    const float *bias;
     int rows, cols, depth;
-    bool add;
+    bool half, add;
     tg_fetch fetch;
 } tg_gemm_block;
 
@@ -84,7 +86,13 @@ typedef struct tg_cpu_kernels {
     /* Up to gemm_rows rows of a (rows, K), or of its transpose; up to gemm_cols columns of b (K, cols), or of its transpose. */
     void (*pack_rows)(float *to, const float *a, size_t lda, bool ta, int rows, int K);
     void (*pack_cols)(float *to, const float *b, size_t ldb, bool tb, int cols, int K);
+    /* A packed panel of K steps as bf16: columns j and gemm_cols / 2 + j lie beside each other. */
+    void (*halve_cols)(uint16_t *to, const float *from, int K);
     void (*gemm_block)(const tg_gemm_block *g);
+
+    /* bf16.c */
+    void (*narrow)(uint16_t *to, const float *from, size_t n); /* to nearest even */
+    void (*widen)(float *to, const uint16_t *from, size_t n);
 
     /* activation.c; kind: tg_act */
     void (*act)(float *y, const float *x, size_t n, int kind);

@@ -27,6 +27,9 @@ static void ref_download(tg_backend *be, void *host, const void *device, size_t 
 
 static const tg_ops ref_ops = {
     .matmul = tg_ref_matmul,
+    .linear = tg_ref_linear,
+    .weight_pack = tg_ref_weight_pack,
+    .weight_rows = tg_ref_weight_rows,
     .bias_forward = tg_ref_bias_forward,
     .bias_backward = tg_ref_bias_backward,
     .layernorm_forward = tg_ref_layernorm_forward,

@@ -8,6 +8,9 @@
 extern const struct tg_backend_ops tg_ref_backend;
 
 tg_op_matmul tg_ref_matmul;
+tg_op_linear tg_ref_linear;
+tg_op_weight_pack tg_ref_weight_pack;
+tg_op_weight_rows tg_ref_weight_rows;
 tg_op_bias_forward tg_ref_bias_forward;
 tg_op_bias_backward tg_ref_bias_backward;
 tg_op_layernorm_forward tg_ref_layernorm_forward;

@@ -5,6 +5,8 @@
  * depends on its row and its column alone. */
 #include "common/nn/cpu/kernels/kernels_isa.h"
 
+#include "common/nn/bf16.h"
+
 #if defined(TG_ISA_AVX512)
 enum { ROWS = 14 }; /* 28 sums, two vectors of b and a broadcast fill the 32 registers */
 #else
@@ -100,10 +102,36 @@ INLINE void finish_rows(const tg_gemm_block *g, vf (*sum)[2], const int R) {
     }
 }
 
-INLINE void block(const tg_gemm_block *g, const int R) {
+/* Step k of a panel of b. In a bf16 panel column j of the first vector and of the second share a word, the first in the lower half:
+ * a shift and a mask make floats of both. */
+INLINE void load_b(const void *b, size_t k, const bool half, vf *b0, vf *b1) {
+    if (half) {
+        typedef uint32_t vu __attribute__((vector_size(LANES * sizeof(uint32_t))));
+        vu both, low, high;
+        memcpy(&both, (const uint32_t *)b + k * LANES, sizeof both);
+        low = both << 16;
+        high = both & 0xffff0000u;
+        memcpy(b0, &low, sizeof low);
+        memcpy(b1, &high, sizeof high);
+    } else {
+        *b0 = vload((const float *)b + k * COLS);
+        *b1 = vload((const float *)b + k * COLS + LANES);
+    }
+}
+
+void TG_KERNEL(halve_cols)(uint16_t *to, const float *from, int K) {
+    for (int k = 0; k < K; k++, to += COLS, from += COLS)
+#pragma omp simd
+        for (int i = 0; i < LANES; i++) {
+            to[2 * i] = tg_bf16_of_f32(from[i]);
+            to[2 * i + 1] = tg_bf16_of_f32(from[LANES + i]);
+        }
+}
+
+INLINE void block(const tg_gemm_block *g, const int R, const bool half) {
     vf sum[ROWS][2];
     for (int i = 0; i < R; i++) sum[i][0] = sum[i][1] = (vf){0};
-    const float *a = g->a, *b = g->b;
+    const float *a = g->a;
     const char *ahead = g->fetch.at;
     const size_t pair = g->fetch.pair, step = g->fetch.step, jump = g->fetch.jump;
     const int turn = g->fetch.turn;
@@ -112,7 +140,8 @@ INLINE void block(const tg_gemm_block *g, const int R) {
         if (COLS > 16) __builtin_prefetch(g->c + (size_t)i * g->ldc + 16, 1, 3);
     }
     for (int k = 0; k < g->depth; k++) {
-        vf b0 = vload(b), b1 = vload(b + LANES);
+        vf b0, b1;
+        load_b(g->b, (size_t)k, half, &b0, &b1);
         __builtin_prefetch(ahead, 0, 2);
         __builtin_prefetch(ahead + pair, 0, 2);
         ahead += (k & turn) == turn ? jump : step;
@@ -121,15 +150,14 @@ INLINE void block(const tg_gemm_block *g, const int R) {
             sum[i][1] += b1 * a[i];
         }
         a += R;
-        b += COLS;
     }
     finish_rows(g, sum, R);
 }
 
-void TG_KERNEL(gemm_block)(const tg_gemm_block *g) {
+INLINE void any_block(const tg_gemm_block *g, const bool half) {
     switch (g->rows) {
 #define CASE(R)                                                                                    \
-    case R: block(g, R); break;
+    case R: block(g, R, half); break;
         CASE(1)
         CASE(2)
         CASE(3)
@@ -147,4 +175,11 @@ void TG_KERNEL(gemm_block)(const tg_gemm_block *g) {
         CASE(14)
 #endif
     }
+}
+
+void TG_KERNEL(gemm_block)(const tg_gemm_block *g) {
+    if (g->half)
+        any_block(g, true);
+    else
+        any_block(g, false);
 }

@@ -7,7 +7,10 @@
 extern const int TG_KERNEL(gemm_rows), TG_KERNEL(gemm_cols);
 void TG_KERNEL(pack_rows)(float *to, const float *a, size_t lda, bool ta, int rows, int K);
 void TG_KERNEL(pack_cols)(float *to, const float *b, size_t ldb, bool tb, int cols, int K);
+void TG_KERNEL(halve_cols)(uint16_t *to, const float *from, int K);
 void TG_KERNEL(gemm_block)(const tg_gemm_block *g);
+void TG_KERNEL(narrow)(uint16_t *to, const float *from, size_t n);
+void TG_KERNEL(widen)(float *to, const uint16_t *from, size_t n);
 void TG_KERNEL(act)(float *y, const float *x, size_t n, int kind);
 void TG_KERNEL(act_grad)(float *dx, const float *dy, const float *x, size_t n, int kind);
 void TG_KERNEL(gated)(float *y, const float *x, size_t rows, size_t F, int kind);
