@@ -8,10 +8,10 @@
 #include <string.h>
 
 static const ops_suite *const suites[] = {
-    &ops_suite_matmul,      &ops_suite_linear,    &ops_suite_layernorm, &ops_suite_embed,
-    &ops_suite_elementwise, &ops_suite_attention, &ops_suite_head,      &ops_suite_adamw,
-    &ops_suite_activation,  &ops_suite_rmsnorm,   &ops_suite_rope,      &ops_suite_optim,
-    &ops_suite_relative,
+    &ops_suite_matmul,    &ops_suite_layernorm, &ops_suite_embed, &ops_suite_elementwise,
+    &ops_suite_attention, &ops_suite_head,      &ops_suite_adamw, &ops_suite_activation,
+    &ops_suite_rmsnorm,   &ops_suite_rope,      &ops_suite_optim, &ops_suite_relative,
+    &ops_suite_linear,
 };
 
 static const char help[] =
