@@ -1,5 +1,6 @@
 /* textgen-learner: generates rollouts, trains, and everything else that needs a model. */
 #include "learner/cli/commands.h"
+#include "learner/cli/classify.h"
 #include "learner/cli/export.h"
 #include "learner/cli/generate.h"
 #include "learner/cli/logprob.h"
@@ -30,6 +31,7 @@ static const struct command {
     {"list", tg_learner_list, "Algorithms, policies, optimizers … with their options"},
     {"generate", tg_cmd_generate, "Continue prompts with a model"},
     {"logprob", tg_cmd_logprob, "Log-probability and entropy of given tokens"},
+    {"classify", tg_cmd_classify, "Labels or vectors of texts by an encoder"},
     {"export", tg_cmd_export, "Write a model, a run or a checkpoint as a Hugging Face folder"},
     {"report", tg_cmd_report, "Learning curves of runs"},
 };

@@ -31,6 +31,7 @@ static const command commands[] = {
      "List rewards, metrics, data pools, algorithms … and their options"},
     {"generate", NULL, LEARNER, "Generate text from prompts"},
     {"logprob", NULL, LEARNER, "Log-probability and entropy of each given token"},
+    {"classify", NULL, LEARNER, "Labels, numbers or vectors of texts by an encoder"},
     {"export", NULL, LEARNER, "Write a model, a run or a checkpoint as a folder to share"},
     {"score", NULL, ENV, "Score predictions with metrics and rewards"},
     {"data", NULL, ENV, "Show prompts as the environment will see them"},

@@ -151,16 +151,19 @@ static void softmax(float *x, int n) {
     for (int i = 0; i < n; i++) x[i] = (float)(exp((double)x[i] - most) / sum);
 }
 
+void tg_classifier_normalize(const tg_classifier *c, float *logits, int n) {
+    const size_t N = (size_t)n, L = (size_t)c->n_labels;
+    if (c->problem == TG_PROBLEM_SINGLE_LABEL)
+        for (size_t i = 0; i < N; i++) softmax(logits + i * L, c->n_labels);
+    if (c->problem == TG_PROBLEM_MULTI_LABEL)
+        for (size_t i = 0; i < N * L; i++) logits[i] = (float)(1 / (1 + exp(-(double)logits[i])));
+}
+
 tg_status tg_classifier_probabilities(tg_classifier *c, const tg_texts *texts, float *out,
                                       tg_error *err) {
     tg_status st = tg_classifier_score(c, texts, out, err);
-    if (st != TG_OK || c->problem == TG_PROBLEM_REGRESSION) return st;
-    size_t n = (size_t)texts->n, L = (size_t)c->n_labels;
-    if (c->problem == TG_PROBLEM_SINGLE_LABEL)
-        for (size_t i = 0; i < n; i++) softmax(out + i * L, c->n_labels);
-    else
-        for (size_t i = 0; i < n * L; i++) out[i] = (float)(1 / (1 + exp(-(double)out[i])));
-    return TG_OK;
+    if (st == TG_OK) tg_classifier_normalize(c, out, texts->n);
+    return st;
 }
 
 static void pool_rows(const tg_classifier *c, int n, tg_pooling pooling, bool is_first,

@@ -56,6 +56,8 @@ tg_status tg_classifier_score(tg_classifier *c, const tg_texts *texts, float *lo
 /* The same as probabilities of labels, or for regression the numbers. */
 tg_status tg_classifier_probabilities(tg_classifier *c, const tg_texts *texts, float *out,
                                       tg_error *err) TG_MUST_CHECK;
+/* Logits (n, n_labels) become probabilities in place; of a regression they stay as they are. */
+void tg_classifier_normalize(const tg_classifier *c, float *logits, int n);
 /* vectors (n, width): the last layer's states of a text, pooled. */
 tg_status tg_classifier_embed(tg_classifier *c, const tg_texts *texts, tg_pooling pooling,
                               float *vectors, tg_error *err) TG_MUST_CHECK;

@@ -166,6 +166,8 @@ static tg_status make_block(tg_decoder *d, tg_decoder_caps caps, tg_error *err) 
 }
 
 static tg_status check_caps(const tg_arch *arch, tg_decoder_caps caps, tg_error *err) {
+    if (arch->kind == TG_KIND_ENCODER)
+        return tg_fail(err, TG_DATA, "model: %s is an encoder, which writes no text", arch->family);
     const bool seq2seq = arch->kind == TG_KIND_SEQ2SEQ;
     TG_ASSERT(caps.slots > 0 && caps.len > 0 && (seq2seq ? caps.src > 0 : caps.src == 0));
     const int longest = TG_MAX(caps.len, caps.src);

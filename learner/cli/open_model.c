@@ -28,8 +28,7 @@ tg_status tg_cli_model_open(tg_cli_model *m, const char *name, const char *backe
     if (st == TG_OK) st = tg_model_open(&m->model, m->be, folder, 0, 0, err);
     if (st == TG_OK && m->model->arch.kind == TG_KIND_ENCODER)
         st = tg_fail(err, TG_DATA,
-                     "%s: a %s model is an encoder: it has no next token; expected a causal or an "
-                     "encoder-decoder model",
+                     "%s: a %s model is an encoder, which writes no text; textgen classify uses it",
                      folder, m->model->arch.family);
     if (st == TG_OK && has_tokenizer(folder)) st = tg_tokenizer_open(&m->tokenizer, folder, err);
     if (st != TG_OK) tg_cli_model_close(m);

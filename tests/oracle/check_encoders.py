@@ -3,6 +3,7 @@ and the folder saved again. Then MiniLM as it was trained, from the package gt-a
 
 CASES (default 4, for each family), FAMILY (default all) and SEED come from the environment. Needs build/tests/encoder-eval.
 """
+import json
 import os
 import random
 import subprocess
@@ -181,6 +182,15 @@ def run_minilm(scratch):
     run_tool(with_head, want, scratch, failures, saved)
     if os.path.isdir(saved):
         compare_saved(model, saved, (tokens, types, offsets), failures)
+    lines = "".join(f"{t}\t{SENTENCES[i - 1]}\n" if i % 3 == 1 else f"{t}\n" for i, t in enumerate(SENTENCES))
+    done = subprocess.run([os.path.join(os.environ.get("BUILD", "build"), "textgen"), "classify", "--model", folder, "--embed", "mean"],
+                          input=lines, capture_output=True, text=True)
+    if done.returncode:
+        failures.append(f"classify: exit {done.returncode}: {done.stderr.strip()}")
+    else:
+        got = torch.tensor([json.loads(line)["embedding"] for line in done.stdout.splitlines()])
+        means = [want["states"][b:e].mean(0) for b, e in zip(offsets, offsets[1:])]
+        compare("classify --embed mean", got, torch.stack(means), 2e-5, failures)
     return {}, failures
 
 
