@@ -76,6 +76,13 @@ void tg_actor_critic_rest(tg_actor_critic *ac) {
     tg_optim_rest(ac->optim);
 }
 
+static tg_status open_mask(tg_actor_critic *ac, tg_error *err) {
+    size_t n = (size_t)ac->caps.actions;
+    ac->mask_row = tg_alloc_array(n, sizeof *ac->mask_row);
+    if (!ac->mask_row) return tg_fail_nomem(err, n * sizeof *ac->mask_row);
+    return tg_model_clone(&ac->mask_model, ac->ref ? ac->ref : ac->policy, 0, 0, err);
+}
+
 tg_status tg_actor_critic_create(tg_actor_critic **out, const tg_actor_critic_opts *opts,
                                  tg_model *policy, tg_model *value, tg_model *ref, tg_error *err) {
     *out = NULL;
@@ -94,8 +101,11 @@ tg_status tg_actor_critic_create(tg_actor_critic **out, const tg_actor_critic_op
                             .caps = opts->train_caps,
                             .recompute = opts->recompute,
                             .score_tokens = opts->train_caps.tokens + opts->train_caps.src};
+    ac->mask = opts->mask;
+    ac->caps.masked = opts->mask.kind != TG_MASK_NONE;
     if (opts->score_tokens > 0) ac->score_tokens = TG_MIN(opts->score_tokens, ac->score_tokens);
     tg_status st = check_models(ac, opts, err);
+    if (st == TG_OK && ac->caps.masked) st = open_mask(ac, err);
     tg_model *trained[2] = {policy, value};
     if (st == TG_OK) st = tg_optim_create(&ac->optim, trained, value ? 2 : 1, &opts->optim, err);
     if (st != TG_OK) tg_actor_critic_destroy(&ac);
@@ -111,6 +121,8 @@ void tg_actor_critic_destroy(tg_actor_critic **ac) {
     if (a->value != a->policy) tg_model_destroy(&a->value);
     tg_model_destroy(&a->policy);
     tg_model_destroy(&a->ref);
+    tg_model_destroy(&a->mask_model);
+    tg_free(a->mask_row);
     tg_free(a);
     *ac = NULL;
 }
@@ -127,7 +139,7 @@ static int pack_episodes(const tg_actor_critic *ac, const tg_rollout *r, int fro
         if (e > from && tokens > ac->score_tokens) break; /* one sequence may exceed it */
         if (!tg_pack_fits(p, r, ep, ep->n_actions, ep->n_actions)) break;
         tg_pack_sequence(p, r, ep, ep->n_actions);
-        for (int k = 0; k < ep->n_actions; k++) tg_pack_action(p, ep, k);
+        for (int k = 0; k < ep->n_actions; k++) tg_pack_action(p, r, ep, k);
     }
     return e;
 }
@@ -146,7 +158,7 @@ static tg_status check_finite(const tg_rollout *r, tg_error *err) {
 tg_status tg_actor_critic_score(tg_actor_critic *ac, tg_rollout *r, tg_error *err) {
     tg_arena arena = {0};
     tg_pack pack;
-    tg_status st = tg_pack_init(&pack, ac->caps, &arena, err);
+    tg_status st = tg_pack_init(&pack, r, ac->caps, &arena, err);
     if (st == TG_OK && ac->ref) st = tg_model_wake(ac->ref, err);
     if (st == TG_OK && ac->ref) st = open_pass(&ac->ref_pass, ac, ac->ref, TG_PASS_SCORE, err);
     for (int from = 0, to; st == TG_OK && from < r->n_episodes; from = to) {
@@ -162,6 +174,7 @@ tg_status tg_actor_critic_score(tg_actor_critic *ac, tg_rollout *r, tg_error *er
         tg_batch b = tg_pack_batch(&pack);
         int at = r->episodes[from].first_action;
         st = tg_actor_critic_forward(ac, &b, r->logp + at, r->entropy + at, r->value + at, err);
+        if (ac->mask.compat) b.mask = NULL; /* the KL is that of the whole distributions */
         if (st == TG_OK && ac->ref)
             st = tg_pass_forward(ac->ref_pass, &b, (tg_pass_out){.logp = r->ref_logp + at}, err);
     }
@@ -174,24 +187,75 @@ tg_status tg_actor_critic_score(tg_actor_critic *ac, tg_rollout *r, tg_error *er
 
 /* ---- training ---- */
 
-tg_status tg_actor_critic_forward(tg_actor_critic *ac, const tg_batch *batch, float *logp,
-                                  float *entropy, float *value, tg_error *err) {
-    tg_status st = open_passes(ac, err);
-    if (st != TG_OK) return st;
+static tg_status forward(tg_actor_critic *ac, const tg_batch *batch, float *logp, float *entropy,
+                         float *value, tg_error *err) {
     if (ac->critic == TG_CRITIC_SHARED)
         return tg_pass_forward(ac->policy_pass, batch, (tg_pass_out){logp, entropy, value}, err);
-    st = tg_pass_forward(ac->policy_pass, batch, (tg_pass_out){.logp = logp, .entropy = entropy},
-                         err);
+    tg_status st = tg_pass_forward(ac->policy_pass, batch,
+                                   (tg_pass_out){.logp = logp, .entropy = entropy}, err);
     return st == TG_OK ? tg_pass_forward(ac->value_pass, batch, (tg_pass_out){.value = value}, err)
                        : st;
 }
 
-tg_status tg_actor_critic_backward(tg_actor_critic *ac, const float *dlogp, const float *dentropy,
-                                   const float *dvalue, tg_error *err) {
+static tg_status backward(tg_actor_critic *ac, const float *dlogp, const float *dentropy,
+                          const float *dvalue, tg_error *err) {
     if (ac->critic == TG_CRITIC_SHARED)
         return tg_pass_backward(ac->policy_pass, dlogp, dentropy, dvalue, err);
     tg_status st = tg_pass_backward(ac->policy_pass, dlogp, dentropy, NULL, err);
     return st == TG_OK ? tg_pass_backward(ac->value_pass, NULL, NULL, dvalue, err) : st;
+}
+
+/* RL4LMs's masked distribution: logp is that of the whole distribution p, and with q the one over the set
+ *     entropy = -sum q log p = H(q) + log q(a) - log p(a)        for any action a of the set,
+ * because log q and log p differ by the same amount for all of them. Its clamp of p to at least 1.2e-7 is left out. */
+static tg_status forward_compat(tg_actor_critic *ac, const tg_batch *batch, float *logp,
+                                float *entropy, float *value, tg_error *err) {
+    tg_batch whole = *batch;
+    whole.mask = NULL;
+    ac->last = *batch;
+    tg_status st = tg_pass_forward(ac->policy_pass, batch,
+                                   (tg_pass_out){.logp = ac->mask_row, .entropy = entropy}, err);
+    if (st == TG_OK) st = forward(ac, &whole, logp, NULL, value, err);
+    for (int i = 0; st == TG_OK && i < batch->n_actions; i++)
+        entropy[i] += ac->mask_row[i] - logp[i];
+    return st;
+}
+
+static tg_status backward_compat(tg_actor_critic *ac, const float *dlogp, const float *dentropy,
+                                 const float *dvalue, tg_error *err) {
+    int n = ac->last.n_actions;
+    for (int i = 0; i < n; i++)
+        ac->mask_row[i] = (dlogp ? dlogp[i] : 0) - (dentropy ? dentropy[i] : 0);
+    tg_status st = backward(ac, ac->mask_row, NULL, dvalue, err);
+    if (st != TG_OK || !dentropy) return st;
+    st = tg_pass_forward(ac->policy_pass, &ac->last, (tg_pass_out){.logp = ac->mask_row}, err);
+    return st == TG_OK ? tg_pass_backward(ac->policy_pass, dentropy, dentropy, NULL, err) : st;
+}
+
+tg_status tg_actor_critic_forward(tg_actor_critic *ac, const tg_batch *batch, float *logp,
+                                  float *entropy, float *value, tg_error *err) {
+    tg_status st = open_passes(ac, err);
+    if (st != TG_OK) return st;
+    ac->last = (tg_batch){0};
+    return batch->mask && ac->mask.compat ? forward_compat(ac, batch, logp, entropy, value, err)
+                                          : forward(ac, batch, logp, entropy, value, err);
+}
+
+tg_status tg_actor_critic_backward(tg_actor_critic *ac, const float *dlogp, const float *dentropy,
+                                   const float *dvalue, tg_error *err) {
+    return ac->last.mask ? backward_compat(ac, dlogp, dentropy, dvalue, err)
+                         : backward(ac, dlogp, dentropy, dvalue, err);
+}
+
+void tg_actor_critic_renew_mask(tg_actor_critic *ac) {
+    if (!ac->mask_model || ac->mask.compat) return;
+    tg_model *to = ac->mask_model;
+    for (size_t i = 0; i < to->params.n; i++) {
+        const tg_param *p = &to->params.list[i];
+        const tg_param *from = tg_params_find(&ac->policy->params, p->name);
+        TG_ASSERT(from && from->count == p->count);
+        to->be->ops->copy(to->be, to->data + p->offset, ac->policy->data + from->offset, p->count);
+    }
 }
 
 tg_status tg_actor_critic_apply(tg_actor_critic *ac, double lr, double max_grad_norm,

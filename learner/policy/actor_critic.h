@@ -16,6 +16,7 @@
 #include "common/nn/model.h"
 #include "common/nn/pass.h"
 #include "learner/optim/optim.h"
+#include "learner/policy/mask.h"
 #include "learner/rl/rollout.h"
 
 typedef enum tg_critic { TG_CRITIC_SEPARATE, TG_CRITIC_SHARED } tg_critic;
@@ -30,6 +31,7 @@ typedef struct tg_actor_critic_opts {
         train; /* TG_MODEL_TRAINABLE (also when 0) or TG_MODEL_TRAIN_LAST, of policy and critic */
     bool recompute; /* activations are made again in backward */
     uint64_t seed;
+    tg_mask_opts mask; /* of a maskable policy; it has a mask model then */
     tg_optim_opts optim;
     tg_pass_caps
         train_caps;   /* of the training passes (tg_algo_plan); scoring uses the same buffers */
@@ -41,8 +43,10 @@ typedef struct tg_actor_critic {
     /* read-only */
     tg_backend *be;
     tg_model *policy;
-    tg_model *value; /* == policy when shared; its value_head.weight is the head */
-    tg_model *ref;   /* NULL: none */
+    tg_model *value;      /* == policy when shared; its value_head.weight is the head */
+    tg_model *ref;        /* NULL: none */
+    tg_model *mask_model; /* what masks are made from; NULL: the policy is not maskable */
+    tg_mask_opts mask;
     tg_critic critic;
     tg_optim *optim; /* over policy and value together */
     tg_pass_caps caps;
@@ -50,6 +54,8 @@ typedef struct tg_actor_critic {
     /* private: made when they are needed, NULL while resting */
     tg_pass *policy_pass, *value_pass, *ref_pass;
     bool recompute, ref_rests;
+    tg_batch last;   /* of the last forward, with compat masks: backward runs it again */
+    float *mask_row; /* (caps.actions) for those */
 } tg_actor_critic;
 
 tg_status tg_actor_critic_open(tg_actor_critic **out, tg_backend *be,
@@ -71,6 +77,8 @@ tg_status tg_actor_critic_forward(tg_actor_critic *ac, const tg_batch *batch, fl
                                   float *entropy, float *value, tg_error *err) TG_MUST_CHECK;
 tg_status tg_actor_critic_backward(tg_actor_critic *ac, const float *dlogp, const float *dentropy,
                                    const float *dvalue, tg_error *err) TG_MUST_CHECK;
+/* The mask model becomes a copy of the policy; never, with compat masks. */
+void tg_actor_critic_renew_mask(tg_actor_critic *ac);
 /* Clips by the global norm over all trained parameters (factor max_norm / (norm + 1e-6), at most 1;
  * max_norm <= 0: none), takes one optimizer step, clears the gradients. A non-finite norm: nothing
  * is applied, gradients cleared, *applied = false. */

@@ -54,7 +54,8 @@ typedef struct tg_algo_ops {
     const char *name, *summary;
     const tg_opt *options;
     size_t options_size;
-    bool built; /* false: known by name, not in this version */
+    bool masked; /* needs a maskable policy */
+    bool built;  /* false: known by name, not in this version */
     /* NULL: the policy's optimizer as configured. Otherwise what this algorithm makes of it. */
     void (*optimizer)(const void *opts, tg_optim_opts *optim);
     void (*plan)(const void *opts, int n_envs, int max_sequence, tg_algo_plan *out);

@@ -63,7 +63,7 @@ tg_status tg_minibatches_create(tg_minibatches **out, const tg_rollout *r, tg_mi
     s->seq_of = tg_arena_array(&s->arena, eps, sizeof(int));
     s->next = tg_arena_array(&s->arena, rows, sizeof(int));
     s->place = tg_arena_array(&s->arena, (size_t)caps.actions, sizeof(int32_t));
-    tg_status st = tg_pack_init(&s->pack, caps, &s->arena, err);
+    tg_status st = tg_pack_init(&s->pack, r, caps, &s->arena, err);
     if (st == TG_OK && (!m->rows || !m->first || !s->episode_order || !s->seen || !s->seqs ||
                         !s->seq_of || !s->next || !s->place))
         st = tg_fail_nomem(err, (size_t)caps.actions * 4 + rows * 16);
@@ -212,7 +212,7 @@ bool tg_minibatches_next(tg_minibatches *m, tg_minibatch_piece *out) {
         tg_pack_sequence(&s->pack, s->r, ep, w->n_states);
         for (int i = w->head; i >= 0; i = s->next[i]) {
             s->place[s->pack.batch.n_actions] = i;
-            tg_pack_action(&s->pack, ep, m->rows[s->first_row_of + i] - ep->first_row);
+            tg_pack_action(&s->pack, s->r, ep, m->rows[s->first_row_of + i] - ep->first_row);
         }
     }
     *out = (tg_minibatch_piece){.batch = tg_pack_batch(&s->pack), .place = s->place};

@@ -9,8 +9,9 @@ static bool has_source(const tg_rollout *r) {
     return r->start_id >= 0;
 }
 
-tg_status tg_pack_init(tg_pack *p, tg_pass_caps caps, tg_arena *arena, tg_error *err) {
-    *p = (tg_pack){.caps = caps};
+tg_status tg_pack_init(tg_pack *p, const tg_rollout *r, tg_pass_caps caps, tg_arena *arena,
+                       tg_error *err) {
+    *p = (tg_pack){.caps = caps, .mask_words = r->masks ? r->mask_words : 0};
     struct {
         int32_t **array;
         size_t n;
@@ -20,6 +21,9 @@ tg_status tg_pack_init(tg_pack *p, tg_pass_caps caps, tg_arena *arena, tg_error 
     for (size_t i = 0; i < TG_COUNT_OF(all); i++)
         if (!(*all[i].array = tg_arena_array(arena, all[i].n, sizeof(int32_t))))
             return tg_fail_nomem(err, all[i].n * sizeof(int32_t));
+    size_t words = (size_t)caps.actions * (size_t)p->mask_words;
+    if (words && !(p->mask = tg_arena_array(arena, words, sizeof *p->mask)))
+        return tg_fail_nomem(err, words * sizeof *p->mask);
     tg_pack_clear(p);
     return TG_OK;
 }
@@ -28,7 +32,8 @@ void tg_pack_clear(tg_pack *p) {
     p->batch = (tg_batch){.tokens = p->tokens,
                           .offsets = p->offsets,
                           .act_row = p->act_row,
-                          .act_token = p->act_token};
+                          .act_token = p->act_token,
+                          .mask = p->mask};
     p->offsets[0] = p->src_offsets[0] = 0;
 }
 
@@ -65,7 +70,11 @@ void tg_pack_sequence(tg_pack *p, const tg_rollout *r, const tg_episode *ep, int
     p->offsets[++b->n_seqs] = b->n_tokens;
 }
 
-void tg_pack_action(tg_pack *p, const tg_episode *ep, int step) {
+void tg_pack_action(tg_pack *p, const tg_rollout *r, const tg_episode *ep, int step) {
+    size_t words = (size_t)p->mask_words;
+    if (words)
+        memcpy(p->mask + (size_t)p->batch.n_actions * words,
+               r->masks + (size_t)(ep->first_action + step) * words, words * sizeof *p->mask);
     p->act_row[p->batch.n_actions] = p->first_state + step; /* the state before the action */
     p->act_token[p->batch.n_actions++] = ep->tokens[ep->n_prompt + step];
 }

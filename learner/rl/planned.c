@@ -39,13 +39,6 @@ static const tg_opt trpo_options[] = {
 };
 #undef O
 
-const tg_algo_ops tg_algo_nlpo = {
-    .name = "nlpo",
-    .summary = "Natural language policy optimisation: PPO with actions masked by a lagging copy of "
-               "the policy.",
-    .options = tg_ppo_options,
-    .options_size = sizeof(tg_ppo_opts),
-};
 const tg_algo_ops tg_algo_trpo = {
     .name = "trpo",
     .summary = "Trust region policy optimisation: natural gradient with a line search.",

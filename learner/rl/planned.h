@@ -4,6 +4,6 @@
 
 #include "learner/rl/algo.h"
 
-extern const tg_algo_ops tg_algo_nlpo, tg_algo_trpo;
+extern const tg_algo_ops tg_algo_trpo;
 
 #endif

@@ -39,7 +39,7 @@ const tg_opt tg_ppo_options[] = {
     TG_OPT_END,
 };
 
-static void plan(const void *opts, int n_envs, int max_sequence, tg_algo_plan *out) {
+void tg_ppo_plan(const void *opts, int n_envs, int max_sequence, tg_algo_plan *out) {
     const tg_ppo_opts *o = opts;
     int64_t rows = TG_MIN(o->n_steps * n_envs, (int64_t)1 << 30);
     *out = (tg_algo_plan){.n_steps = (int)o->n_steps,
@@ -101,6 +101,6 @@ const tg_algo_ops tg_algo_ppo = {
     .options = tg_ppo_options,
     .options_size = sizeof(tg_ppo_opts),
     .built = true,
-    .plan = plan,
+    .plan = tg_ppo_plan,
     .update = ppo_update,
 };

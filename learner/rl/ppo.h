@@ -22,5 +22,6 @@ typedef struct tg_ppo_opts {
 
 extern const tg_opt tg_ppo_options[];
 extern const tg_algo_ops tg_algo_ppo;
+void tg_ppo_plan(const void *opts, int n_envs, int max_sequence, tg_algo_plan *out);
 
 #endif

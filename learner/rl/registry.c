@@ -4,6 +4,7 @@
 #include "common/base/check.h"
 #include "common/base/str.h"
 #include "learner/rl/a2c.h"
+#include "learner/rl/nlpo.h"
 #include "learner/rl/planned.h"
 #include "learner/rl/ppo.h"
 

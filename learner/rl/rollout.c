@@ -102,6 +102,14 @@ void tg_rollout_destroy(tg_rollout **r) {
     *r = NULL;
 }
 
+tg_status tg_rollout_add_masks(tg_rollout *r, int mask_words, tg_error *err) {
+    size_t n = (size_t)r->n_actions * (size_t)mask_words;
+    r->masks = tg_arena_array(r->block, n, sizeof *r->masks);
+    if (!r->masks) return tg_fail_nomem(err, n * sizeof *r->masks);
+    r->mask_words = mask_words;
+    return TG_OK;
+}
+
 int32_t *tg_rollout_tokens(tg_rollout *r, int episode) {
     return (int32_t *)r->episodes[episode].tokens; /* the block is ours and writable */
 }

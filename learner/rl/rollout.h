@@ -32,6 +32,9 @@ typedef struct tg_rollout {
     /* per action (n_actions), episode by episode */
     float *logp, *ref_logp, *entropy, *value;
     double *task_reward, *kl_reward;
+    /* (n_actions, mask_words): the tokens each action was drawn from (common/nn/pass.h), or NULL */
+    uint32_t *masks;
+    int mask_words;
     /* per row (n_rows): what the update reads */
     float *row_logp, *row_value, *row_reward, *adv, *ret;
     int32_t *row_episode;     /* index into episodes */
@@ -48,6 +51,8 @@ typedef struct tg_rollout {
 tg_status tg_rollout_create(tg_rollout **out, const int (*lengths)[2], int n_episodes,
                             int rows_wanted, tg_error *err) TG_MUST_CHECK;
 void tg_rollout_destroy(tg_rollout **r);
+/* Room for masks over that many tokens, all forbidden until the caller fills them. */
+tg_status tg_rollout_add_masks(tg_rollout *r, int mask_words, tg_error *err) TG_MUST_CHECK;
 /* Writable view of an episode's tokens while it is being filled. */
 int32_t *tg_rollout_tokens(tg_rollout *r, int episode);
 

@@ -236,12 +236,32 @@ static tg_status load_buffer(tg_recording *rec, tg_error *err) {
     return TG_OK;
 }
 
+/* The recorded sets of allowed tokens. Actions that the buffer had no room for have none recorded: all tokens. */
+static tg_status load_masks(tg_recording *rec, tg_error *err) {
+    const json_t *masks = json_object_get(json_object_get(rec->root, "buffer"), "action_masks");
+    if (!masks || !rec->algo->masked) return TG_OK;
+    tg_rollout *r = rec->rollout;
+    int words = tg_mask_words((int)json_array_size(json_array_get(masks, 0)));
+    tg_status st = tg_rollout_add_masks(r, words, err);
+    for (int i = 0; st == TG_OK && i < r->n_actions; i++) {
+        uint32_t *row = r->masks + (size_t)i * (size_t)words;
+        const json_t *list = json_array_get(masks, (size_t)i), *v;
+        if (!list) memset(row, 0xff, (size_t)words * sizeof *row);
+        size_t t;
+        json_array_foreach(list, t, v) {
+            if (json_integer_value(v)) row[t / 32] |= 1u << (t % 32);
+        }
+    }
+    return st;
+}
+
 tg_status tg_recording_load(tg_recording *rec, const char *dir, tg_error *err) {
     *rec = (tg_recording){.dir = dir};
     tg_status st = load_json(rec, err);
     if (st == TG_OK) st = load_settings(rec, err);
     if (st == TG_OK) st = load_episodes(rec, err);
     if (st == TG_OK) st = load_buffer(rec, err);
+    if (st == TG_OK) st = load_masks(rec, err);
     return st;
 }
 
@@ -342,9 +362,13 @@ tg_status tg_recording_networks(tg_recording *rec, tg_backend *be, const char *m
         plan.caps = tg_pack_seq2seq_caps(plan.caps, prompt, new);
         rec->rollout->start_id = arch.start_id;
     }
-    tg_actor_critic_opts opts = {.critic = TG_CRITIC_SEPARATE,
-                                 .reference = true,
-                                 .optim = rec->optim,
-                                 .train_caps = plan.caps};
+    tg_actor_critic_opts opts = {
+        .critic = TG_CRITIC_SEPARATE,
+        .reference = true,
+        .mask = {.kind = rec->algo->masked ? TG_MASK_LEARNED_TOP_P : TG_MASK_NONE,
+                 .every = 1,
+                 .compat = true},
+        .optim = rec->optim,
+        .train_caps = plan.caps};
     return tg_actor_critic_create(out, &opts, m[0], m[1], m[2], err);
 }

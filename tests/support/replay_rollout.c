@@ -218,7 +218,9 @@ tg_status tg_replay_rollout(tg_recording *rec, tg_actor_critic *ac, tg_replay_ta
     tg_replay_row(t, "log-probs", worst_f(r->logp, rec->logp, r->n_actions), 1e-5);
     tg_replay_row(t, "reference log-probs", worst_f(r->ref_logp, rec->ref_logp, r->n_actions),
                   1e-5);
-    tg_replay_row(t, "entropies", worst_f(r->entropy, rec->entropy, r->n_actions), 1e-5);
+    /* masks are recorded for the rows of the buffer only */
+    tg_replay_row(t, "entropies",
+                  worst_f(r->entropy, rec->entropy, r->masks ? r->n_rows : r->n_actions), 1e-5);
     tg_replay_row(t, "values", worst_f(r->value, rec->value, r->n_actions), 1e-5);
     return compare_returns(rec, t, err);
 }
