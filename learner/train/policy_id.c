@@ -48,18 +48,19 @@ static const tg_opt maskable_options[] = {
 static const tg_policy_id causal = {
     "causal_lm_actor_critic_policy",
     "decoder-only language model with a value network or head and a frozen reference", true,
-    plain_options};
+    plain_options, false};
 static const tg_policy_id seq2seq = {
     "seq2seq_lm_actor_critic_policy",
     "encoder-decoder language model with a value network and a frozen reference", false,
-    plain_options};
+    plain_options, false};
 static const tg_policy_id maskable_causal = {
     "maskable_causal_lm_actor_critic_policy",
-    "decoder-only language model whose actions a learned mask restricts", false, maskable_options};
+    "decoder-only language model whose actions a learned mask restricts", false, maskable_options,
+    true};
 static const tg_policy_id maskable_seq2seq = {
     "maskable_seq2seq_lm_actor_critic_policy",
     "encoder-decoder language model whose actions a learned mask restricts", false,
-    maskable_options};
+    maskable_options, true};
 
 const tg_policy_id *const *tg_policy_id_list(void) {
     static const tg_policy_id *const all[] = {&causal, &seq2seq, &maskable_causal,

@@ -108,6 +108,11 @@ static tg_status read_policy(tg_train_settings *s, const tg_node *node, const tg
     if (st == TG_OK && !s->policy->built)
         st = tgi_not_built(s, schema_only, tg_node_get(node, "id"), "alg.policy.id", err,
                            "policy %s", s->policy->name);
+    if (st == TG_OK && s->algo->masked && !s->policy->maskable)
+        st = tg_node_fail(tg_node_get(node, "id"), "alg.policy.id", err,
+                          "%s masks actions: use maskable_causal_lm_actor_critic_policy or "
+                          "maskable_seq2seq_lm_actor_critic_policy",
+                          s->algo->name);
     tg_policy_args *args = &s->policy_args;
     if (st == TG_OK)
         st = tg_opts_read(s->policy->options, args, section.args, "alg.policy.args", arena, err);

@@ -117,7 +117,8 @@ static const struct {
     {PPO, "alg.policy.args.optimizer={id: sgd, args: {momentun: 0.5}}", "momentum", TG_CONFIG},
     {PPO, "alg.policy.args.optimizer={id: sgd, args: {nesterov: true}}", "nesterov", TG_CONFIG},
     {PPO, "alg.policy.args.optimizer={id: rmsprop, args: {alpha: 2}}", "alpha", TG_CONFIG},
-    {PPO, "alg.id=nlpo", "nlpo", TG_UNSUPPORTED},
+    {PPO, "alg.id=nlpo", "maskable_causal_lm_actor_critic_policy", TG_CONFIG},
+    {PPO, "alg.id=trpo", "trpo", TG_UNSUPPORTED},
     {PPO, "alg.policy.id=seq2seq_lm_actor_critic_policy", "seq2seq", TG_UNSUPPORTED},
     {PPO, "alg.policy.args.generation_kwargs.num_beams=4", "num_beams", TG_UNSUPPORTED},
     {PPO, "train_evaluation.n_iters=0", "n_iters", TG_CONFIG},
@@ -145,7 +146,7 @@ TEST(wrong_configs_are_told_what_to_write) {
 }
 
 TEST(schema_only_accepts_what_is_not_built_and_names_it) {
-    const char *known[] = {"alg.id=nlpo", "alg.policy.id=maskable_seq2seq_lm_actor_critic_policy",
+    const char *known[] = {"alg.id=trpo", "alg.policy.id=maskable_seq2seq_lm_actor_critic_policy",
                            "alg.policy.args.generation_kwargs.num_beams=4"};
     for (size_t i = 0; i < 3; i++) {
         tg_arena a = {0};
