@@ -80,7 +80,7 @@ static tg_status open_mask(tg_actor_critic *ac, tg_error *err) {
     size_t n = (size_t)ac->caps.actions;
     ac->mask_row = tg_alloc_array(n, sizeof *ac->mask_row);
     if (!ac->mask_row) return tg_fail_nomem(err, n * sizeof *ac->mask_row);
-    return tg_model_clone(&ac->mask_model, ac->ref ? ac->ref : ac->policy, 0, 0, err);
+    return tg_model_clone(&ac->mask_model, ac->policy, 0, 0, err);
 }
 
 tg_status tg_actor_critic_create(tg_actor_critic **out, const tg_actor_critic_opts *opts,

@@ -34,6 +34,7 @@ typedef struct tg_policy_id {
     const char *name, *summary;
     bool built;
     const tg_opt *options; /* of a tg_policy_args */
+    bool maskable;
 } tg_policy_id;
 
 const tg_policy_id *const *tg_policy_id_list(void); /* NULL-terminated */
