@@ -5,7 +5,7 @@ PPO.train and RolloutBuffer.compute_returns_and_advantage run unmodified; only t
 import numpy as np
 import torch as th
 from gymnasium import spaces
-from stable_baselines3 import PPO
+from stable_baselines3 import A2C, PPO
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.logger import Logger
 
@@ -31,6 +31,7 @@ class ListBuffer:
         self.values, self.returns = data["value_old"], data["ret"]
 
     def get(self, batch_size):
+        batch_size = batch_size or len(self.permutations[0])
         from types import SimpleNamespace
         perm, self.epoch, d = self.permutations[self.epoch], self.epoch + 1, self.data
         for at in range(0, len(perm), batch_size):
@@ -57,6 +58,17 @@ def sb3_train(policy, data, permutations, n_actions, *, n_epochs, batch_size, cl
     algo.normalize_advantage, algo.verbose = normalize_advantage, 0
     algo.lr_schedule, algo._current_progress_remaining, algo._n_updates = (lambda _: learning_rate), 1.0, 0
     algo.action_space, algo._logger = spaces.Discrete(n_actions), Recorder()
+    algo.train()
+    return dict(algo._logger.name_to_value)
+
+
+def sb3_a2c(policy, data, *, ent_coef, vf_coef, normalize_advantage):
+    """A2C.train() on `policy`, one step on all rows; returns what it logged."""
+    algo = A2C.__new__(A2C)
+    algo.policy, algo.rollout_buffer = policy, ListBuffer(data, [np.arange(len(data["adv"]))])
+    algo.ent_coef, algo.vf_coef, algo.max_grad_norm, algo.normalize_advantage = ent_coef, vf_coef, 1e30, normalize_advantage
+    algo.lr_schedule, algo._current_progress_remaining, algo._n_updates = (lambda _: 1.0), 1.0, 0
+    algo.action_space, algo._logger = spaces.Discrete(2), Recorder()
     algo.train()
     return dict(algo._logger.name_to_value)
 
@@ -108,6 +120,23 @@ def ppo_case(rng, n):
         want[names.get(k, k)] = float(logged["train/" + k])
     request = {"op": "ppo", **{k: data[k] for k in ("logp_old", "value_old", "adv", "ret")}, **now, **opts}
     return request, want
+
+
+def a2c_case(rng, n):
+    data = {"logp_old": f32(rng, n, 1, -3), "value_old": f32(rng, n), "adv": f32(rng, n, rng.choice([0.3, 1, 5])), "ret": f32(rng, n),
+            "action": np.zeros(n, F32)}
+    now = {"logp": (data["logp_old"] + f32(rng, n, 0.3)).astype(F32), "entropy": f32(rng, n, 0.3, 3), "value": f32(rng, n)}
+    opts = {"ent_coef": float(rng.choice([0.0, 0.01, 0.3])), "vf_coef": float(rng.choice([0.1, 0.5, 1.0])),
+            "normalize_advantage": bool(rng.integers(2)) and n > 1}
+    got = {}
+    table = Table(now["logp"], now["entropy"], now["value"],
+                  lambda t: got.update({"dlogp": t.logp.grad, "dentropy": t.entropy.grad, "dvalue": t.value.grad}))
+    logged = sb3_a2c(table, data, **opts)
+    want = {k: (np.zeros(n) if v is None else v.numpy()) for k, v in got.items()}
+    for theirs, ours in (("policy_loss", "policy_loss"), ("value_loss", "value_loss"), ("entropy_loss", "entropy_loss"),
+                         ("explained_variance", "explained_variance")):
+        want[ours] = float(logged["train/" + theirs])
+    return {"op": "a2c", **{k: data[k] for k in ("logp_old", "value_old", "adv", "ret")}, **now, **opts}, want
 
 
 def gae_case(rng, n):

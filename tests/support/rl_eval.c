@@ -65,7 +65,8 @@ static tg_status eval_gae(const json_t *in, json_t *out, tg_arena *a, tg_error *
     return TG_OK;
 }
 
-static tg_status eval_ppo(const json_t *in, json_t *out, tg_arena *a, tg_error *err) {
+static tg_status eval_loss(const json_t *in, tg_loss_fn *loss, json_t *out, tg_arena *a,
+                           tg_error *err) {
     static const char *const keys[] = {"logp_old", "value_old", "adv",  "ret",
                                        "logp",     "entropy",   "value"};
     float *x[7], *g[3];
@@ -77,12 +78,11 @@ static tg_status eval_ppo(const json_t *in, json_t *out, tg_arena *a, tg_error *
             return tg_fail_nomem(err, (size_t)n * 4);
     if (number(in, "normalize_advantage", 1) != 0) tg_normalise_advantages(x[2], x[2], n);
     tg_loss_coefs c = {.clip_range = number(in, "clip_range", 0.2),
-                      .clip_range_vf = number(in, "clip_range_vf", (double)NAN),
-                      .ent_coef = number(in, "ent_coef", 0),
-                      .vf_coef = number(in, "vf_coef", 0.5)};
+                       .clip_range_vf = number(in, "clip_range_vf", (double)NAN),
+                       .ent_coef = number(in, "ent_coef", 0),
+                       .vf_coef = number(in, "vf_coef", 0.5)};
     tg_loss_terms t = {.finite = true};
-    tg_ppo_loss(&c, &(tg_loss_rows){x[0], x[1], x[2], x[3], x[4], x[5], x[6]}, n, n, &t, g[0], g[1],
-                g[2]);
+    loss(&c, &(tg_loss_rows){x[0], x[1], x[2], x[3], x[4], x[5], x[6]}, n, n, &t, g[0], g[1], g[2]);
     json_object_set_new(out, "policy_loss", real_or_null(t.policy_loss));
     json_object_set_new(out, "value_loss", real_or_null(t.value_loss));
     json_object_set_new(out, "entropy_loss", real_or_null(t.entropy_loss));
@@ -164,13 +164,15 @@ tg_status tg_rl_eval(const json_t *request, json_t **out, tg_error *err) {
     if (op && !strcmp(op, "gae"))
         st = eval_gae(request, *out, &arena, err);
     else if (op && !strcmp(op, "ppo"))
-        st = eval_ppo(request, *out, &arena, err);
+        st = eval_loss(request, tg_ppo_loss, *out, &arena, err);
+    else if (op && !strcmp(op, "a2c"))
+        st = eval_loss(request, tg_a2c_loss, *out, &arena, err);
     else if (op && !strcmp(op, "adamw"))
         st = eval_adamw(request, *out, &arena, err);
     else if (op && !strcmp(op, "optim"))
         st = tg_optim_eval(request, *out, err);
     else
-        st = tg_fail(err, TG_DATA, "op: expected gae, ppo, adamw or optim");
+        st = tg_fail(err, TG_DATA, "op: expected gae, ppo, a2c, adamw or optim");
     if (st != TG_OK) {
         json_decref(*out);
         *out = NULL;

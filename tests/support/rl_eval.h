@@ -6,6 +6,7 @@
  * "clip_range_vf", "ent_coef", "vf_coef", "normalize_advantage"}  ->  {"policy_loss", "value_loss",
  * "entropy_loss", "loss", "approx_kl", "clip_fraction", "explained_variance", "advantages_used",
  * "dlogp", "dentropy", "dvalue"}
+ *   {"op": "a2c", …}: as "ppo", without the clip ranges
  *   {"op": "adamw", "backend", "param", "grads" (one list a step), "lr", "betas", "eps",
  * "weight_decay", "max_grad_norm"}
  *    ->  {"param", "norms"} */

@@ -31,7 +31,7 @@ static void random_problem(problem *p, uint64_t seed) {
 
 static tg_loss_rows rows_of(const problem *p, int from) {
     return (tg_loss_rows){p->logp_old + from, p->value_old + from, p->adv + from,  p->ret + from,
-                         p->logp + from,     p->entropy + from,   p->value + from};
+                          p->logp + from,     p->entropy + from,   p->value + from};
 }
 
 /* Loss by the book, in double: what the derivatives are checked against. */
@@ -75,6 +75,30 @@ static void check_gradients(problem *p) {
             x[k][i] = at;
             CHECK_NEAR(g[k][i], (up - down) / (2 * h), 1e-7);
         }
+}
+
+TEST(a2c_gradients_match_finite_differences) {
+    problem p;
+    random_problem(&p, 5);
+    float g[3][N];
+    tg_loss_terms t = {.finite = true};
+    tg_loss_rows rows = rows_of(&p, 0);
+    tg_a2c_loss(&p.c, &rows, N, N, &t, g[0], g[1], g[2]);
+    double policy = 0, value = 0, entropy = 0;
+    for (int i = 0; i < N; i++) {
+        /* -A logp + c (R - v)^2 - e H is linear in logp and H, and quadratic in v: differences are exact. */
+        double miss = (double)p.value[i] - (double)p.ret[i], h = 1e-3;
+        policy -= (double)p.adv[i] * (double)p.logp[i] / N;
+        value += miss * miss / N;
+        entropy -= (double)p.entropy[i] / N;
+        CHECK_NEAR(g[0][i], -(double)p.adv[i] / N, 1e-9);
+        CHECK_NEAR(g[1][i], -p.c.ent_coef / N, 1e-9);
+        CHECK_NEAR(g[2][i],
+                   p.c.vf_coef * ((miss + h) * (miss + h) - (miss - h) * (miss - h)) / (2 * h * N),
+                   1e-8);
+    }
+    CHECK_NEAR(tg_loss_total(&p.c, &t), policy + p.c.vf_coef * value + p.c.ent_coef * entropy,
+               1e-12);
 }
 
 TEST(gradients_match_finite_differences) {
