@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { EVAL_CACHE_BYTES = 512 << 20 };
@@ -28,15 +29,19 @@ static void add_up(tg_memory_plan *p) {
     }
 }
 
-/* What this process takes already: program, libraries, config. */
-static uint64_t memory_taken(void) {
+/* A line of /proc/self/status that counts in kB. */
+static uint64_t status_bytes(const char *key) {
     uint64_t kib = 0;
     char line[128];
     FILE *f = fopen("/proc/self/status", "r");
     while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "VmRSS: %" SCNu64, &kib) == 1) break;
+        if (!strncmp(line, key, strlen(key))) kib = strtoull(line + strlen(key), NULL, 10);
     if (f) fclose(f);
     return kib << 10;
+}
+
+uint64_t tg_memory_peak(void) {
+    return status_bytes("VmHWM:");
 }
 
 /* MemAvailable, or what the container has left if that is less. */
@@ -65,10 +70,6 @@ int tg_eval_slots(const tg_train_settings *s, const tg_arch *arch, int max_len) 
            tg_decoder_bytes(arch, (tg_decoder_caps){.slots = n, .len = max_len}) > EVAL_CACHE_BYTES)
         n = (n + 1) / 2;
     return n;
-}
-
-int tg_supervised_tokens(const tg_arch *arch) {
-    return TG_MAX(2048, arch->max_positions);
 }
 
 /* Parameters, gradients and optimizer of one trained network. */
@@ -139,9 +140,19 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
         rows * 80 + (uint64_t)n_envs * (uint64_t)max_len * 24);
 }
 
+int tg_supervised_tokens(const tg_train_settings *s, const tg_arch *arch) {
+    enum { MOST = 2048, FEW = 512, ACTIVATION_BYTES = 256 << 20 };
+    int least = TG_MAX(FEW, arch->max_positions), n = TG_MAX(MOST, least);
+    for (; n > least; n = TG_MAX(least, n / 2))
+        if (activations(s, arch, (tg_pass_caps){.tokens = n, .seqs = n, .actions = n}) <=
+            ACTIVATION_BYTES)
+            break;
+    return n;
+}
+
 static void plan_supervised(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch) {
     network n = trained(s, arch, false);
-    int tokens = tg_supervised_tokens(arch);
+    int tokens = tg_supervised_tokens(s, arch);
     tg_pass_caps caps = {.tokens = tokens, .seqs = tokens, .actions = tokens};
     add(p, "parameters", TG_PHASE_ALWAYS, SMALLER, n.params);
     add(p, "optimizer", TG_PHASE_ALWAYS, "alg.training_args.optim: adamw_8bit", n.state);
@@ -176,7 +187,7 @@ tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, con
     add(p, "evaluation: key/value cache", TG_PHASE_EVALUATE,
         "a smaller train_evaluation.eval_batch_size",
         generator_bytes(arch, tg_eval_slots(s, arch, max_len), max_len));
-    add(p, "program and workspace", TG_PHASE_ALWAYS, SMALLER, memory_taken() + workspace());
+    add(p, "program and workspace", TG_PHASE_ALWAYS, SMALLER, status_bytes("VmRSS:") + workspace());
     add_up(p);
     p->available = memory_available();
     return TG_OK;

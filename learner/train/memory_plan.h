@@ -48,7 +48,9 @@ tg_status tg_memory_plan_check(const tg_memory_plan *p, uint64_t limit,
 
 /* Places in the evaluation's generator: eval_batch_size, but no more than a cache of 512 MB (results do not depend on it). */
 int tg_eval_slots(const tg_train_settings *s, const tg_arch *arch, int max_len);
-/* Tokens of a supervised pass: batches are cut to this. */
-int tg_supervised_tokens(const tg_arch *arch);
+/* Tokens of a supervised pass: batches are cut to this. 2048, or as many as 256 MB of activations hold; but a whole text, and 512. */
+int tg_supervised_tokens(const tg_train_settings *s, const tg_arch *arch);
+/* The most that this process has held so far. */
+uint64_t tg_memory_peak(void);
 
 #endif

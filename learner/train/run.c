@@ -206,13 +206,14 @@ static tg_status open_track(tg_run *run, tg_error *err) {
     return tg_track_open(&run->track, &t, err);
 }
 
-static tg_status check_memory(const tg_run *run, tg_error *err) {
+static tg_status check_memory(tg_run *run, tg_error *err) {
     tg_memory_plan plan;
     tg_status st = tg_memory_plan_make(&plan, run->settings, &run->arch, run->n_envs,
                                        run->max_prompt, run->max_new, err);
     if (st == TG_OK)
         st = tg_memory_plan_check(&plan, run->opts.config->learner.memory_limit_bytes, err);
     tg_buf text = {0};
+    run->planned = plan.total;
     if (st == TG_OK) tg_memory_plan_print(&plan, &text);
     if (text.data) tg_log_info("train", "%s", text.data);
     tg_buf_fini(&text);
@@ -249,6 +250,9 @@ tg_status tg_run_open(tg_run *run, const tg_run_opts *opts, tg_error *err) {
 }
 
 void tg_run_close(tg_run *run) {
+    if (run->track)
+        tg_log_info("train", "memory: peak %.1f MiB, planned %.1f MiB",
+                    (double)tg_memory_peak() / (1 << 20), (double)run->planned / (1 << 20));
     tg_track_close(&run->track);
     if (run->pool) tg_pool_close(&run->pool);
     if (run->be) tg_backend_close(&run->be);

@@ -39,6 +39,7 @@ typedef struct tg_run {
     tg_track *track;
     tg_gen_settings rollout_gen, eval_gen; /* with eos and lengths filled in */
     int n_envs, max_prompt, max_new;
+    uint64_t planned; /* bytes of the memory plan */
     char title[200];
 } tg_run;
 

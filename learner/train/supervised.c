@@ -49,7 +49,7 @@ static tg_status open_model(supervised *s, tg_error *err) {
                                      : tg_model_create(&s->model, run->be, &run->arch,
                                                        run->settings->train, run->seed, err);
     if (st == TG_OK) st = tg_optim_create(&s->optim, &s->model, 1, &run->settings->optim, err);
-    int tokens = tg_supervised_tokens(&run->arch);
+    int tokens = tg_supervised_tokens(run->settings, &run->arch);
     if (st == TG_OK) st = tg_packer_init(&s->packer, tokens, err);
     if (st == TG_OK)
         st = tg_pass_create(&s->pass, s->model, s->packer.caps,

@@ -1,0 +1,71 @@
+#!/bin/bash
+# The memory plan and the real peak of runs of a model of 25 M parameters: f32 with a shared critic, with a critic of its own, with 8-bit
+# Adam and recomputation, with frozen layers; and of a supervised run. Bound: the peak is within 5 % of the plan, or 8 MB.
+set -u
+BUILD=${BUILD:-build}
+case ${SANITIZE:-} in ?*) echo "0 passed, 0 failed"; exit 0 ;; esac # sanitizers have memory of their own
+textgen=$PWD/$BUILD/textgen
+tokenizer=$PWD/tests/golden/tokenizer/gpt2-a
+work=$(mktemp -d /tmp/textgen-memory.XXXXXX)
+trap 'wait; rm -rf "$work"' EXIT
+cd "$work" || exit 70
+export TEXTGEN_QUIET=1
+passed=0 failed=0
+bad() { failed=$((failed + 1)); echo "  $1"; [ -z "${2:-}" ] || tail -n 15 "$2" | sed 's/^/    | /'; }
+
+awk 'BEGIN { srand(1); for (i = 0; i < 200; i++) { t = ""; for (k = 0; k < 60; k++) t = t (k ? " " : "") int(rand() * 50);
+    printf "{\"prompt\": \"<|endoftext|>\", \"references\": [\"%s\"]}\n", t } }' >texts.jsonl
+head -n 2 texts.jsonl >few.jsonl
+
+cat >sft.yml <<YML
+tokenizer: {model_name: $tokenizer}
+datapool: {id: jsonl, args: {train: $work/texts.jsonl, val: $work/few.jsonl, test: $work/few.jsonl}}
+alg:
+  id: supervised
+  model_type: causal
+  model_config: {n_layer: 8, n_head: 8, n_embd: 512, n_positions: 128}
+  generation_kwargs: {do_sample: true, top_k: 0, max_new_tokens: 4, post_processing_fn: null}
+  training_args: {per_device_train_batch_size: 40, max_steps: 1, learning_rate: 0.001, logging_steps: 50, save_steps: 30}
+train_evaluation: {eval_batch_size: 2, metrics: [{id: increasing_numbers, args: {min_tokens: 8}}]}
+learner: {threads: 2}
+seed: 3
+YML
+cat >ppo.yml <<YML
+tokenizer: {model_name: $work/f32-supervised/model}
+reward_fn: {id: increasing_numbers, args: {min_tokens: 8}}
+datapool: {id: dummy_pool, args: {n_samples: 2, prompt: '<|endoftext|>'}}
+env: {n_envs: 8, args: {max_prompt_length: 4, max_episode_length: 60, terminate_on_eos: false}}
+alg:
+  id: ppo
+  args: {n_steps: 60, batch_size: 480, learning_rate: 0.0001, n_epochs: 1}
+  kl_div: {coeff: 0.05}
+  policy:
+    id: causal_lm_actor_critic_policy
+    args: {model_name: $work/f32-supervised/model, critic: shared, generation_kwargs: {do_sample: true, top_k: 0, max_new_tokens: 60}}
+train_evaluation: {eval_batch_size: 2, n_iters: 2, eval_every: 10, save_every: 10, metrics: [{id: increasing_numbers, args: {min_tokens: 8}}]}
+learner: {threads: 2}
+seed: 5
+YML
+
+# within NAME CONFIG [key=value…]: a run whose peak is near its plan; leaves the peak in $peak.
+within() {
+    local name=$1 line
+    "$textgen" train "$2" --run-dir "$name" --workers 1 "${@:3}" >"$name.log" 2>&1 || { bad "$name: textgen train ends with $?" "$name.log"; return; }
+    line=$(sed -n 's/.*memory: peak \([0-9.]*\) MiB, planned \([0-9.]*\) MiB/\1 \2/p' "$name/log.txt")
+    peak=$(awk '{print int($1)}' <<<"$line")
+    printf '  %-24s peak and plan, MiB: %s (%s)\n' "$name" "$line" "$(awk '{printf "%+.1f %%", 100 * ($2 / $1 - 1)}' <<<"$line")"
+    if awk '{d = $2 - $1; if (d < 0) d = -d; exit !($1 > 0 && (d <= 0.05 * $1 || d <= 8))}' <<<"$line"; then passed=$((passed + 1))
+    else bad "$name: the plan is not within 5 % of the peak"; fi
+}
+less() { if [ "$2" -lt "$3" ]; then passed=$((passed + 1)); else bad "$1: $2 MiB is not less than $3 MiB"; fi; }
+
+within f32-supervised sft.yml
+within f32-shared ppo.yml; shared=$peak
+within f32-separate ppo.yml alg.policy.args.critic=separate; separate=$peak
+within 8bit-recompute ppo.yml 'alg.policy.args.optimizer={id: adamw_8bit}' alg.policy.args.recompute=true; small=$peak
+within frozen ppo.yml alg.policy.args.num_layers_unfrozen=2; frozen=$peak
+less "a shared critic" "$shared" "$separate"
+less "8-bit Adam and recomputation" "$small" "$shared"
+less "frozen layers" "$frozen" "$shared"
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
