@@ -161,12 +161,14 @@ static void plan_supervised(tg_memory_plan *p, const tg_train_settings *s, const
         "alg.training_args.gradient_checkpointing: true", activations(s, arch, caps));
 }
 
-/* What the ops of a backend work in, once all of it has been used. */
-static uint64_t workspace(void) {
-    uint64_t most = 0;
+/* What the ops work in: panels of matrices, and as many logits of a chunk of rows as the vocabulary is wide; never more than the
+ * backend has. */
+static uint64_t workspace(const tg_arch *arch) {
+    enum { PANELS = 12 << 20, CHUNK_ROWS = 512 };
+    uint64_t most = 0, used = PANELS + (uint64_t)arch->vocab_size * CHUNK_ROWS * sizeof(float);
     for (const struct tg_backend_ops *const *b = tg_backend_list(); *b; b++)
         most = TG_MAX(most, (uint64_t)(*b)->scratch_bytes);
-    return most;
+    return TG_MIN(most, used);
 }
 
 tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
@@ -187,7 +189,8 @@ tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, con
     add(p, "evaluation: key/value cache", TG_PHASE_EVALUATE,
         "a smaller train_evaluation.eval_batch_size",
         generator_bytes(arch, tg_eval_slots(s, arch, max_len), max_len));
-    add(p, "program and workspace", TG_PHASE_ALWAYS, SMALLER, status_bytes("VmRSS:") + workspace());
+    add(p, "program and workspace", TG_PHASE_ALWAYS, SMALLER,
+        status_bytes("VmRSS:") + workspace(arch));
     add_up(p);
     p->available = memory_available();
     return TG_OK;
