@@ -60,10 +60,19 @@ static tg_status set_switch(const tg_flag *f, const char *value, tg_error *err) 
     return TG_OK;
 }
 
+static tg_status add_value(const tg_flag *f, const char *value, tg_error *err) {
+    tg_flag_list *list = f->out;
+    if (list->n == TG_FLAG_LIST_MAX)
+        return tg_fail(err, TG_USAGE, "--%s: given more than %d times", f->name, TG_FLAG_LIST_MAX);
+    list->v[list->n++] = value;
+    return TG_OK;
+}
+
 static tg_status set_flag(const tg_flag *f, const char *value, tg_error *err) {
     switch (f->type) {
     case TG_FLAG_SWITCH: return set_switch(f, value, err);
     case TG_FLAG_STR: *(const char **)f->out = value; return TG_OK;
+    case TG_FLAG_LIST: return add_value(f, value, err);
     case TG_FLAG_INT:
         if (tg_parse_i64(value, (int64_t *)f->out)) return TG_OK;
         return tg_fail(err, TG_USAGE, "--%s: expected a whole number, found \"%s\"", f->name,

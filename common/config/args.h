@@ -24,7 +24,14 @@ typedef enum tg_flag_type {
     TG_FLAG_STR,    /* const char *, borrowed from argv */
     TG_FLAG_INT,    /* int64_t */
     TG_FLAG_FLOAT,  /* double */
+    TG_FLAG_LIST,   /* tg_flag_list: every value of a flag that is given several times */
 } tg_flag_type;
+
+enum { TG_FLAG_LIST_MAX = 64 };
+typedef struct tg_flag_list {
+    const char *v[TG_FLAG_LIST_MAX]; /* borrowed from argv */
+    size_t n;
+} tg_flag_list;
 
 typedef struct tg_flag {
     const char *name; /* without "--"; NULL ends the table */

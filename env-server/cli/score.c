@@ -74,8 +74,8 @@ static tg_status check_options(const tg_node *options, const chosen *metrics, co
 }
 
 static tg_status compute_metrics(const chosen *c, const tg_open_context *ctx, const tg_texts *t,
-                                 tg_metric_out *out, tg_error *err) {
-    tg_metric_input in = {t->items, t->n, TG_SPLIT_TEST};
+                                 int threads, tg_metric_out *out, tg_error *err) {
+    tg_metric_input in = {t->items, t->n, TG_SPLIT_TEST, threads};
     tg_status st = TG_OK;
     for (size_t k = 0; k < c->n && st == TG_OK; k++) {
         tg_metric m;
@@ -176,73 +176,125 @@ static void result_text(const tg_metric_out *m, const chosen *rewards,
     }
 }
 
-static tg_status score(const tg_args *args, const char *metric_names, const char *reward_names,
-                       const char *file, bool json, tg_arena *arena, tg_error *err) {
-    chosen metrics = {.registry = tg_metric_registry()},
-           rewards = {.registry = tg_reward_registry()};
-    tg_node *options;
-    if (!metric_names && !reward_names)
+typedef struct request {
+    const char *metrics, *rewards; /* ids between commas; NULL: none */
+    const char *jsonl;             /* NULL: stdin, unless there are predictions */
+    tg_texts_files files;
+    tg_flag_list references;
+    int64_t threads;
+    bool json;
+    const char *json_file; /* NULL: stdout */
+} request;
+
+static tg_status check_request(const request *r, const tg_args *args, tg_error *err) {
+    if (!r->metrics && !r->rewards)
         return tg_fail(
             err, TG_USAGE,
             "nothing to compute: give --metric A,B or --reward C (`textgen list` shows them)");
-    tg_status st = tg_tree_parse(arena, "command line", "{}", 2, &options, err);
+    if (r->files.predictions && r->jsonl)
+        return tg_fail(err, TG_USAGE, "--pred and --jsonl: give one of them");
+    if (!r->files.predictions && (r->references.n || r->files.prompts))
+        return tg_fail(err, TG_USAGE, "--ref and --prompt belong to --pred FILE");
+    if (args->n_positional && !r->json)
+        return tg_fail(err, TG_USAGE, "unexpected argument \"%s\"; --json FILE writes JSON",
+                       args->positional[0]);
+    if (r->threads < 0 || r->threads > 1024)
+        return tg_fail(err, TG_USAGE, "--threads: expected 1 to 1024, or 0 for all, found %lld",
+                       (long long)r->threads);
+    return TG_OK;
+}
+
+/* With --json the JSON goes to stdout, or to a file beside the table. */
+static tg_status write_results(const request *r, const tg_metric_out *values, const chosen *rewards,
+                               tg_reward_value *const *reward_values, size_t n, tg_error *err) {
+    tg_buf out = {0};
+    tg_status st = TG_OK;
+    if (r->json) {
+        result_json(values, rewards, reward_values, n, &out);
+        if (out.failed)
+            st = tg_fail_nomem(err, out.len);
+        else if (r->json_file)
+            st = tg_file_write_atomic(r->json_file, out.data, out.len, err);
+    }
+    if (!r->json || r->json_file) {
+        tg_buf_reset(&out);
+        result_text(values, rewards, reward_values, n, &out);
+    }
+    if (st == TG_OK) st = tg_stdout_write(&out, err);
+    tg_buf_fini(&out);
+    return st;
+}
+
+static tg_status score(request *r, const tg_args *args, tg_arena *arena, tg_error *err) {
+    chosen metrics = {.registry = tg_metric_registry()},
+           rewards = {.registry = tg_reward_registry()};
+    tg_node *options;
+    tg_status st = check_request(r, args, err);
+    if (st == TG_OK) st = tg_tree_parse(arena, "command line", "{}", 2, &options, err);
     for (size_t i = 0; i < args->n_overrides && st == TG_OK; i++)
         st = tg_tree_override(arena, options, args->overrides[i], err);
-    if (st == TG_OK) st = choose(&metrics, metric_names, options, arena, err);
-    if (st == TG_OK) st = choose(&rewards, reward_names, options, arena, err);
+    if (st == TG_OK) st = choose(&metrics, r->metrics, options, arena, err);
+    if (st == TG_OK) st = choose(&rewards, r->rewards, options, arena, err);
     if (st == TG_OK) st = check_options(options, &metrics, &rewards, err);
     if (st != TG_OK) return st;
     /* check_options has seen to it that compat can only be rl4lms. */
     const tg_open_context ctx = {.compat = tg_node_get(options, "compat") != NULL};
     tg_texts texts;
-    st = tg_texts_read(&texts, file, err);
+    r->files.references = r->references.v, r->files.n_references = r->references.n;
+    st = r->files.predictions ? tg_texts_read_files(&texts, &r->files, err)
+                              : tg_texts_read(&texts, r->jsonl, err);
     if (st != TG_OK) return st;
     tg_metric_out values = {.arena = arena};
     tg_reward_value *reward_values[MAX_CHOSEN] = {0};
-    tg_buf out = {0};
-    st = compute_metrics(&metrics, &ctx, &texts, &values, err);
+    int threads = r->threads ? (int)r->threads : TG_METRIC_ALL_THREADS;
+    st = compute_metrics(&metrics, &ctx, &texts, threads, &values, err);
     if (st == TG_OK) st = compute_rewards(&rewards, &ctx, &texts, reward_values, arena, err);
-    if (st == TG_OK) {
-        if (json)
-            result_json(&values, &rewards, reward_values, texts.n, &out);
-        else
-            result_text(&values, &rewards, reward_values, texts.n, &out);
-        st = tg_stdout_write(&out, err);
-    }
-    tg_buf_fini(&out);
+    if (st == TG_OK) st = write_results(r, &values, &rewards, reward_values, texts.n, err);
     tg_texts_fini(&texts);
     return st;
 }
 
 int tg_command_score(int argc, char **argv) {
-    const char *metric = NULL, *reward = NULL, *file = NULL;
-    bool json = false;
+    request r = {.threads = 1};
     const tg_flag flags[] = {
-        {"metric", TG_FLAG_STR, &metric, "A,B", "Metrics to compute."},
-        {"reward", TG_FLAG_STR, &reward, "C", "Rewards to compute, as of finished episodes."},
-        {"jsonl", TG_FLAG_STR, &file, "FILE",
-         "Texts, one {\"prediction\", \"references\", \"prompt\", \"meta\"} a line (stdin)."},
-        {"json", TG_FLAG_SWITCH, &json, NULL,
-         "One JSON object with corpus values and values per text."},
+        {"metric", TG_FLAG_STR, &r.metrics, "A,B", "Metrics to compute."},
+        {"reward", TG_FLAG_STR, &r.rewards, "C", "Rewards to compute, as of finished episodes."},
+        {"pred", TG_FLAG_STR, &r.files.predictions, "FILE",
+         "Texts to judge, one a line; a .jsonl file has a JSON text or object a line."},
+        {"ref", TG_FLAG_LIST, &r.references, "FILE",
+         "References, line by line with --pred; in .jsonl also lists. May be given several times."},
+        {"prompt", TG_FLAG_STR, &r.files.prompts, "FILE", "Prompts, line by line with --pred."},
+        {"jsonl", TG_FLAG_STR, &r.jsonl, "FILE",
+         "All in one: {\"prediction\", \"references\", \"prompt\", \"meta\"} a line (stdin)."},
+        {"threads", TG_FLAG_INT, &r.threads, "N", "Threads of metrics (1); 0: all processors."},
+        {"json", TG_FLAG_SWITCH, &r.json, NULL,
+         "One JSON object with corpus values and values per text; --json FILE: into a file."},
         {0}};
     const tg_args_spec spec = {
         "textgen-env score",
-        "[--metric A,B] [--reward C] [--jsonl FILE] [--json] [id.option=value…]",
+        "--metric A,B [--reward C] [--pred FILE --ref FILE… | --jsonl FILE] [--json [FILE]] "
+        "[id.option=value…]",
         "Computes metrics and rewards of texts.",
         flags,
+        "  textgen-env score --metric rouge,bleu,meteor --pred out.txt --ref ref.txt\n"
+        "  textgen-env score --metric sacre_bleu,chrf --pred out.txt --ref a.txt --ref b.txt "
+        "sacre_bleu.tokenize=intl --json scores.json\n"
+        "  textgen-env score --metric rouge --pred out.jsonl --ref refs.jsonl --threads 0 "
+        "compat=rl4lms\n"
         "  echo '{\"prediction\": \"1 2 3\"}' | textgen-env score --metric increasing_numbers "
         "increasing_numbers.min_tokens=20\n"
         "  textgen-env score --metric dates --reward sentences_with_dates --jsonl texts.jsonl "
         "--json\n",
         0,
-        0,
+        1,
         false};
     tg_args args;
     tg_error err = {0};
     tg_arena arena = {0};
     tg_status st = tg_args_parse(&spec, argc, argv, &args, &err);
     if (st != TG_OK) return tg_args_report(spec.name, &err);
-    if (!args.help) st = score(&args, metric, reward, file, json, &arena, &err);
+    if (args.n_positional) r.json_file = args.positional[0];
+    if (!args.help) st = score(&r, &args, &arena, &err);
     tg_args_fini(&args);
     tg_arena_fini(&arena);
     return st == TG_OK ? 0 : tg_args_report(spec.name, &err);

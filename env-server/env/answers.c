@@ -147,7 +147,7 @@ tg_status tg_env_metric(const tg_env *env, const tg_metric_request *req, tg_aren
     for (size_t i = 0; i < req->n && st == TG_OK; i++)
         st = read_generation(env, req->split, &req->items[i], arena, &text, &items[i], err);
     tg_buf_fini(&text);
-    tg_metric_input in = {items, req->n, req->split};
+    tg_metric_input in = {.items = items, .n = req->n, .split = req->split};
     tg_metric_out values = {.arena = arena};
     for (size_t i = 0; i < env->n_metrics && st == TG_OK; i++)
         st = tg_metric_compute(&env->metrics[i], &in, &values, err);

@@ -46,28 +46,39 @@ static tg_status emit_bleu(const struct state *state, const tg_bleu_stats *sum,
                                 err);
 }
 
+static tg_status one_bleu(void *work, const void *state, const tg_metric_item *item, void *out,
+                          tg_error *err) {
+    (void)state;
+    tg_bleu_counter *c = work;
+    tg_status st = tg_bleu_words(c, item->text, item->text_len, item->sample, err);
+    *(tg_bleu_stats *)out = c->stats;
+    return st;
+}
+
+static void end(void *work) {
+    tg_bleu_fini(work);
+}
+
 static tg_status compute_bleu(const void *state, const tg_metric_input *in, tg_metric_out *out,
                               tg_error *err) {
+    static const tg_item_loop loop = {sizeof(tg_bleu_counter), sizeof(tg_bleu_stats), NULL,
+                                      one_bleu, end};
     const struct state *o = state;
-    if (!o->compat) {
-        tg_status missing = tg_items_need_references(in, err);
-        if (missing != TG_OK) return missing;
-    }
+    tg_status st = o->compat ? TG_OK : tg_items_need_references(in, err);
+    if (st != TG_OK) return st;
+    tg_bleu_stats *each = tg_alloc_array(in->n, sizeof *each), sum = {0};
     double *samples = tg_alloc_array(in->n, sizeof *samples);
-    if (!samples) return tg_fail_nomem(err, in->n * sizeof *samples);
-    tg_bleu_counter c = {0};
-    tg_bleu_stats sum = {0};
-    tg_status st = TG_OK;
+    st = each && samples ? tg_items_run(in, &loop, state, each, err)
+                         : tg_fail_nomem(err, in->n * sizeof *each);
     bool none = false;
     for (size_t i = 0; i < in->n && st == TG_OK; i++) {
-        st = tg_bleu_words(&c, in->items[i].text, in->items[i].text_len, in->items[i].sample, err);
-        tg_bleu_add(&sum, &c.stats);
-        if (!tg_bleu_nmt(&c.stats, &samples[i])) samples[i] = (double)NAN;
+        tg_bleu_add(&sum, &each[i]);
+        if (!tg_bleu_nmt(&each[i], &samples[i])) samples[i] = (double)NAN;
         none |= !tg_item_references(&in->items[i]);
     }
     if (none) sum.shortest = 0; /* undefined as a whole */
     if (st == TG_OK) st = emit_bleu(o, &sum, samples, in->n, out, err);
-    tg_bleu_fini(&c);
+    tg_free(each);
     tg_free(samples);
     return st;
 }
@@ -81,11 +92,18 @@ static uint64_t all_grams(size_t n) {
     return sum;
 }
 
+typedef struct gleu {
+    uint64_t match, all;
+} gleu;
+
 /* The reference with the best match / all, the first of equals; all 0 when there is none. */
-static tg_status best_reference(tg_bleu_counter *c, const tg_metric_item *item, uint64_t *match,
-                                uint64_t *all, tg_error *err) {
+static tg_status one_gleu(void *work, const void *state, const tg_metric_item *item, void *out,
+                          tg_error *err) {
+    (void)state;
+    tg_bleu_counter *c = work;
     const tg_sample *s = item->sample;
-    *match = *all = 0;
+    gleu *best = out;
+    *best = (gleu){0};
     tg_bleu_start(c);
     tg_words_split(&c->words, item->text, item->text_len, &c->hyp);
     tg_bleu_hypothesis(c);
@@ -98,30 +116,30 @@ static tg_status best_reference(tg_bleu_counter *c, const tg_metric_item *item, 
         tg_ngrams_forget(&c->grams);
         for (int n = 0; n < TG_BLEU_ORDER; n++) hits += by_order[n];
         uint64_t larger = hyp > ref ? hyp : ref;
-        if (larger && (!*all || (double)hits / (double)larger > (double)*match / (double)*all))
-            *match = hits, *all = larger;
+        if (larger &&
+            (!best->all || (double)hits / (double)larger > (double)best->match / (double)best->all))
+            *best = (gleu){hits, larger};
     }
     return tg_bleu_finish(c) ? TG_OK : tg_fail_nomem(err, item->text_len);
 }
 
 static tg_status compute_gleu(const void *state, const tg_metric_input *in, tg_metric_out *out,
                               tg_error *err) {
-    (void)state;
+    static const tg_item_loop loop = {sizeof(tg_bleu_counter), sizeof(gleu), NULL, one_gleu, end};
     tg_status st = tg_items_need_references(in, err);
     if (st != TG_OK) return st;
+    gleu *each = tg_alloc_array(in->n, sizeof *each), sum = {0};
     double *samples = tg_alloc_array(in->n, sizeof *samples);
-    if (!samples) return tg_fail_nomem(err, in->n * sizeof *samples);
-    tg_bleu_counter c = {0};
-    uint64_t match = 0, all = 0, m, a;
+    st = each && samples ? tg_items_run(in, &loop, state, each, err)
+                         : tg_fail_nomem(err, in->n * sizeof *each);
     for (size_t i = 0; i < in->n && st == TG_OK; i++) {
-        st = best_reference(&c, &in->items[i], &m, &a, err);
-        match += m, all += a;
-        samples[i] = a ? (double)m / (double)a : 0;
+        sum.match += each[i].match, sum.all += each[i].all;
+        samples[i] = each[i].all ? (double)each[i].match / (double)each[i].all : 0;
     }
     if (st == TG_OK)
-        st = tg_metric_emit(out, "lexical/google_bleu", all ? (double)match / (double)all : 0,
-                            samples, in->n, err);
-    tg_bleu_fini(&c);
+        st = tg_metric_emit(out, "lexical/google_bleu",
+                            sum.all ? (double)sum.match / (double)sum.all : 0, samples, in->n, err);
+    tg_free(each);
     tg_free(samples);
     return st;
 }

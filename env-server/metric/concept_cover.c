@@ -5,8 +5,8 @@
 
 static const tg_opt no_options[] = {TG_OPT_END};
 
-static tg_status score_item(void *work, const void *state, const tg_metric_item *item, double *out,
-                            tg_error *err) {
+static tg_status one(void *work, const void *state, const tg_metric_item *item, void *out,
+                     tg_error *err) {
     (void)work;
     (void)state;
     return tg_concept_cover(item->sample->prompt_text, item->text, item->text_len, out, err);
@@ -14,7 +14,8 @@ static tg_status score_item(void *work, const void *state, const tg_metric_item 
 
 static tg_status compute(const void *state, const tg_metric_input *in, tg_metric_out *out,
                          tg_error *err) {
-    return tg_items_mean(in, score_item, NULL, state, "lexical/concept_cover", out, err);
+    static const tg_item_loop loop = {0, sizeof(double), NULL, one, NULL};
+    return tg_items_mean(in, &loop, state, "lexical/concept_cover", true, out, err);
 }
 
 const tg_metric_ops tg_metric_concept_cover = {

@@ -22,26 +22,23 @@ static void close_metric(void *state) {
     tg_meteor_destroy(&((struct state *)state)->meteor);
 }
 
+static tg_status one(void *work, const void *state, const tg_metric_item *item, void *out,
+                     tg_error *err) {
+    return tg_meteor_sample(((const struct state *)state)->meteor, work, item->text, item->text_len,
+                            item->sample, out, err);
+}
+
+static void end(void *work) {
+    tg_meteor_work_fini(work);
+}
+
 static tg_status compute(const void *state, const tg_metric_input *in, tg_metric_out *out,
                          tg_error *err) {
+    static const tg_item_loop loop = {sizeof(tg_meteor_work), sizeof(double), NULL, one, end};
     const struct state *s = state;
     tg_status st = s->compat ? TG_OK : tg_items_need_references(in, err);
     if (st != TG_OK) return st;
-    double *values = tg_alloc_array(in->n, sizeof *values), sum = 0;
-    if (!values) return tg_fail_nomem(err, in->n * sizeof *values);
-    tg_meteor_work w = {0};
-    for (size_t i = 0; i < in->n && st == TG_OK; i++) {
-        const tg_metric_item *item = &in->items[i];
-        st = tg_meteor_sample(s->meteor, &w, item->text, item->text_len, item->sample, &values[i],
-                              err);
-        sum += values[i];
-    }
-    tg_meteor_work_fini(&w);
-    if (st == TG_OK)
-        st = tg_metric_emit(out, "lexical/meteor", sum / (double)in->n, s->compat ? NULL : values,
-                            in->n, err);
-    tg_free(values);
-    return st;
+    return tg_items_mean(in, &loop, state, "lexical/meteor", !s->compat, out, err);
 }
 
 const tg_metric_ops tg_metric_meteor = {

@@ -19,10 +19,13 @@ typedef struct tg_metric_item {
     size_t text_len;
 } tg_metric_item;
 
+enum { TG_METRIC_ALL_THREADS = -1 };
+
 typedef struct tg_metric_input {
     const tg_metric_item *items;
     size_t n; /* at least 1 */
     tg_split split;
+    int threads; /* a metric may use; 0 or 1: only the caller's. Results do not depend on it */
 } tg_metric_input;
 
 /* Collects values; everything lives in the arena. */

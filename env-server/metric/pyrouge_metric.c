@@ -31,23 +31,27 @@ static tg_status open_metric(void *state, const void *opts, const tg_open_contex
     return tg_pyrouge_check(opts, err);
 }
 
+static tg_status start(void *work, const void *state, tg_error *err) {
+    return tg_pyrouge_create(work, state, err);
+}
+
+static tg_status one(void *work, const void *state, const tg_metric_item *item, void *out,
+                     tg_error *err) {
+    (void)state;
+    return tg_pyrouge_best(*(tg_pyrouge **)work, item->text, item->text_len, item->sample, out,
+                           err);
+}
+
+static void end(void *work) {
+    tg_pyrouge_destroy(work);
+}
+
 static tg_status compute(const void *state, const tg_metric_input *in, tg_metric_out *out,
                          tg_error *err) {
-    tg_pyrouge *p = NULL;
-    double *samples = tg_alloc_array(in->n, sizeof *samples), sum = 0;
-    if (!samples) return tg_fail_nomem(err, in->n * sizeof *samples);
+    static const tg_item_loop loop = {sizeof(tg_pyrouge *), sizeof(double), start, one, end};
     tg_status st = tg_items_need_references(in, err);
-    if (st == TG_OK) st = tg_pyrouge_create(&p, state, err);
-    for (size_t i = 0; i < in->n && st == TG_OK; i++) {
-        const tg_metric_item *item = &in->items[i];
-        st = tg_pyrouge_best(p, item->text, item->text_len, item->sample, &samples[i], err);
-        sum += samples[i];
-    }
-    if (st == TG_OK)
-        st = tg_metric_emit(out, "lexical/rouge_l_max", sum / (double)in->n, samples, in->n, err);
-    tg_pyrouge_destroy(&p);
-    tg_free(samples);
-    return st;
+    return st == TG_OK ? tg_items_mean(in, &loop, state, "lexical/rouge_l_max", true, out, err)
+                       : st;
 }
 
 const tg_metric_ops tg_metric_rouge_l_max = {

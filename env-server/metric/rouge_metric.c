@@ -51,19 +51,34 @@ tg_status tg_rouge_sample(tg_rouge *r, const char *text, size_t len, const tg_sa
     return tg_rouge_best(r, s->references, use_single_ref ? 1 : s->n_references, out, err);
 }
 
+static tg_status start(void *work, const void *state, tg_error *err) {
+    (void)state;
+    return tg_rouge_create(work, true, err);
+}
+
+static tg_status one(void *work, const void *state, const tg_metric_item *item, void *out,
+                     tg_error *err) {
+    const struct options *o = state;
+    return tg_rouge_sample(*(tg_rouge **)work, item->text, item->text_len, item->sample,
+                           o->use_single_ref, o->compat, out, err);
+}
+
+static void end(void *work) {
+    tg_rouge_destroy(work);
+}
+
 /* f: n values of each type, one type after the other. */
 static tg_status score_all(const struct options *o, const tg_metric_input *in, double *f,
                            tg_error *err) {
-    tg_rouge *r;
-    tg_status st = tg_rouge_create(&r, true, err);
-    for (size_t i = 0; i < in->n && st == TG_OK; i++) {
-        const tg_metric_item *item = &in->items[i];
-        tg_prf scores[TG_ROUGE_TYPES] = {{0}};
-        st = tg_rouge_sample(r, item->text, item->text_len, item->sample, o->use_single_ref,
-                             o->compat, scores, err);
-        for (int t = 0; t < TG_ROUGE_TYPES; t++) f[(size_t)t * in->n + i] = scores[t].f;
-    }
-    tg_rouge_destroy(&r);
+    static const tg_item_loop loop = {sizeof(tg_rouge *), TG_ROUGE_TYPES * sizeof(tg_prf), start,
+                                      one, end};
+    tg_prf *scores = tg_alloc_array(in->n, TG_ROUGE_TYPES * sizeof *scores);
+    if (!scores) return tg_fail_nomem(err, in->n * TG_ROUGE_TYPES * sizeof *scores);
+    tg_status st = tg_items_run(in, &loop, o, scores, err);
+    for (size_t i = 0; i < in->n && st == TG_OK; i++)
+        for (int t = 0; t < TG_ROUGE_TYPES; t++)
+            f[(size_t)t * in->n + i] = scores[i * TG_ROUGE_TYPES + (size_t)t].f;
+    tg_free(scores);
     return st;
 }
 

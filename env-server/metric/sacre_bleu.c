@@ -76,26 +76,39 @@ static tg_status open_metric(void *state, const void *opts, const tg_open_contex
     return tg_sacre_bleu_open(&s->bleu, opts, err);
 }
 
+static tg_status one(void *work, const void *state, const tg_metric_item *item, void *out,
+                     tg_error *err) {
+    tg_sacre_bleu_scratch *scratch = work;
+    tg_status st = tg_sacre_bleu_count(&((const struct state *)state)->bleu, scratch, item->text,
+                                       item->text_len, item->sample, err);
+    *(tg_bleu_stats *)out = scratch->counter.stats;
+    return st;
+}
+
+static void end(void *work) {
+    tg_sacre_bleu_scratch_fini(work);
+}
+
 static tg_status compute(const void *state, const tg_metric_input *in, tg_metric_out *out,
                          tg_error *err) {
+    static const tg_item_loop loop = {sizeof(tg_sacre_bleu_scratch), sizeof(tg_bleu_stats), NULL,
+                                      one, end};
     const struct state *s = state;
     tg_status st = tg_items_need_references(in, err);
     if (st == TG_OK && s->compat) st = tg_items_need_equal(in, err);
     if (st != TG_OK) return st;
+    tg_bleu_stats *each = tg_alloc_array(in->n, sizeof *each), sum = {0};
     double *samples = tg_alloc_array(in->n, sizeof *samples);
-    if (!samples) return tg_fail_nomem(err, in->n * sizeof *samples);
-    tg_sacre_bleu_scratch scratch = {0};
-    tg_bleu_stats sum = {0};
+    st = each && samples ? tg_items_run(in, &loop, state, each, err)
+                         : tg_fail_nomem(err, in->n * sizeof *each);
     for (size_t i = 0; i < in->n && st == TG_OK; i++) {
-        const tg_metric_item *item = &in->items[i];
-        st = tg_sacre_bleu_count(&s->bleu, &scratch, item->text, item->text_len, item->sample, err);
-        samples[i] = tg_sacre_bleu_score(&s->bleu, &scratch.counter.stats);
-        tg_bleu_add(&sum, &scratch.counter.stats);
+        samples[i] = tg_sacre_bleu_score(&s->bleu, &each[i]);
+        tg_bleu_add(&sum, &each[i]);
     }
     if (st == TG_OK)
         st = tg_metric_emit(out, "lexical/sacrebleu", tg_sacre_bleu_score(&s->bleu, &sum),
                             s->compat ? NULL : samples, in->n, err);
-    tg_sacre_bleu_scratch_fini(&scratch);
+    tg_free(each);
     tg_free(samples);
     return st;
 }

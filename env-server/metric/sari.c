@@ -108,19 +108,21 @@ void tg_sari_fini(tg_sari *s) {
 
 static const tg_opt no_options[] = {TG_OPT_END};
 
-static tg_status score_item(void *work, const void *state, const tg_metric_item *item, double *out,
-                            tg_error *err) {
+static tg_status one(void *work, const void *state, const tg_metric_item *item, void *out,
+                     tg_error *err) {
     (void)state;
     return tg_sari_score(work, item->text, item->text_len, item->sample, out, err);
 }
 
+static void end(void *work) {
+    tg_sari_fini(work);
+}
+
 static tg_status compute(const void *state, const tg_metric_input *in, tg_metric_out *out,
                          tg_error *err) {
-    tg_sari s = {0};
+    static const tg_item_loop loop = {sizeof(tg_sari), sizeof(double), NULL, one, end};
     tg_status st = tg_items_need_references(in, err);
-    if (st == TG_OK) st = tg_items_mean(in, score_item, &s, state, "lexical/sari", out, err);
-    tg_sari_fini(&s);
-    return st;
+    return st == TG_OK ? tg_items_mean(in, &loop, state, "lexical/sari", true, out, err) : st;
 }
 
 const tg_metric_ops tg_metric_sari = {

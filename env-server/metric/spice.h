@@ -92,7 +92,7 @@ tg_status tg_spice_sample(const tg_spice *s, const char *text, size_t len, const
                           tg_spice_score *out, tg_error *err) TG_MUST_CHECK;
 
 /* F of every item and its mean; together: samples of one prompt are one (see tg_by_prompt). */
-tg_status tg_spice_corpus(const tg_spice *s, const tg_metric_item *items, size_t n, bool together,
-                          double *out, double *mean, tg_error *err) TG_MUST_CHECK;
+tg_status tg_spice_corpus(const tg_spice *s, const tg_metric_input *in, bool together, double *out,
+                          double *mean, tg_error *err) TG_MUST_CHECK;
 
 #endif

@@ -5,16 +5,23 @@
 #include "env-server/metric/rows.h"
 #include "env-server/metric/spice.h"
 
-tg_status tg_spice_corpus(const tg_spice *s, const tg_metric_item *items, size_t n, bool together,
-                          double *out, double *mean, tg_error *err) {
+static tg_status one(void *work, const void *state, const tg_metric_item *item, void *out,
+                     tg_error *err) {
+    (void)work;
+    tg_spice_score score = {0};
+    tg_status st = tg_spice_sample(state, item->text, item->text_len, item->sample, &score, err);
+    *(double *)out = score.f;
+    return st;
+}
+
+tg_status tg_spice_corpus(const tg_spice *s, const tg_metric_input *in, bool together, double *out,
+                          double *mean, tg_error *err) {
+    static const tg_item_loop loop = {0, sizeof(double), NULL, one, NULL};
     tg_by_prompt by = {0};
-    tg_status st = tg_by_prompt_init(&by, items, n, together, err);
-    for (size_t i = 0; i < by.n && st == TG_OK; i++) {
-        tg_spice_score score = {0};
-        const tg_metric_item *item = &by.items[i];
-        st = tg_spice_sample(s, item->text, item->text_len, item->sample, &score, err);
-        by.values[i] = score.f;
-    }
+    tg_status st = tg_by_prompt_init(&by, in->items, in->n, together, err);
+    tg_metric_input each = *in;
+    each.items = by.items, each.n = by.n;
+    if (st == TG_OK) st = tg_items_run(&each, &loop, s, by.values, err);
     if (st == TG_OK) tg_by_prompt_spread(&by, out, mean);
     tg_by_prompt_fini(&by);
     return st;
@@ -60,7 +67,7 @@ static tg_status compute_spice(const void *state, const tg_metric_input *in, tg_
     if (st != TG_OK) return st;
     double *values = tg_alloc_array(in->n, sizeof *values), mean;
     if (!values) return tg_fail_nomem(err, in->n * sizeof *values);
-    st = tg_spice_corpus(&s->spice, in->items, in->n, s->compat, values, &mean, err);
+    st = tg_spice_corpus(&s->spice, in, s->compat, values, &mean, err);
     if (st == TG_OK) st = tg_metric_emit(out, "lexical/spice", mean, values, in->n, err);
     tg_free(values);
     return st;
@@ -73,7 +80,7 @@ static tg_status compute_spider(const void *state, const tg_metric_input *in, tg
     if (st != TG_OK) return st;
     double *values = tg_alloc_array(2 * in->n, sizeof *values), spice, cider;
     if (!values) return tg_fail_nomem(err, in->n * sizeof *values);
-    st = tg_spice_corpus(&s->spice, in->items, in->n, s->compat, values, &spice, err);
+    st = tg_spice_corpus(&s->spice, in, s->compat, values, &spice, err);
     if (st == TG_OK) st = tg_cider_corpus(&s->cider, in->items, in->n, values + in->n, &cider, err);
     for (size_t i = 0; i < in->n; i++) values[i] = (values[i] + values[in->n + i]) / 2;
     if (st == TG_OK)

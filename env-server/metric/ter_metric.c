@@ -140,26 +140,35 @@ static tg_status open_metric(void *state, const void *opts, const tg_open_contex
     return TG_OK;
 }
 
+static tg_status one(void *work, const void *state, const tg_metric_item *item, void *out,
+                     tg_error *err) {
+    return tg_ter_count(work, &((const struct state *)state)->options, item->text, item->text_len,
+                        item->sample, out, err);
+}
+
+static void end(void *work) {
+    tg_ter_fini(work);
+}
+
 static tg_status compute(const void *state, const tg_metric_input *in, tg_metric_out *out,
                          tg_error *err) {
+    static const tg_item_loop loop = {sizeof(tg_ter), sizeof(tg_ter_stats), NULL, one, end};
     const struct state *s = state;
     tg_status st = tg_items_need_references(in, err);
     if (st == TG_OK && s->compat) st = tg_items_need_equal(in, err);
     if (st != TG_OK) return st;
+    tg_ter_stats *each = tg_alloc_array(in->n, sizeof *each), sum = {0};
     double *samples = tg_alloc_array(in->n, sizeof *samples);
-    if (!samples) return tg_fail_nomem(err, in->n * sizeof *samples);
-    tg_ter t = {0};
-    tg_ter_stats sum = {0}, one = {0};
+    st = each && samples ? tg_items_run(in, &loop, state, each, err)
+                         : tg_fail_nomem(err, in->n * sizeof *each);
     for (size_t i = 0; i < in->n && st == TG_OK; i++) {
-        const tg_metric_item *item = &in->items[i];
-        st = tg_ter_count(&t, &s->options, item->text, item->text_len, item->sample, &one, err);
-        samples[i] = tg_ter_score(&one, s->compat);
-        sum.edits += one.edits, sum.ref_length += one.ref_length;
+        samples[i] = tg_ter_score(&each[i], s->compat);
+        sum.edits += each[i].edits, sum.ref_length += each[i].ref_length;
     }
     if (st == TG_OK)
         st = tg_metric_emit(out, "lexical/ter", tg_ter_score(&sum, s->compat),
                             s->compat ? NULL : samples, in->n, err);
-    tg_ter_fini(&t);
+    tg_free(each);
     tg_free(samples);
     return st;
 }

@@ -1,5 +1,6 @@
 /* The metrics parent_totto and bleu_totto: over all samples, those of the overlap subset and the others. */
 #include "common/base/alloc.h"
+#include "env-server/metric/items.h"
 #include "env-server/metric/ngram.h"
 #include "env-server/metric/rows.h"
 #include "env-server/metric/totto.h"
@@ -56,26 +57,51 @@ static tg_status emit_parent(tg_metric_out *out, const char *part, const sums *s
     return st == TG_OK ? tg_metric_emit(out, key, s->f / d, values, n, err) : st;
 }
 
+typedef struct rated {
+    tg_parent parent;
+    bool overlap;
+} rated;
+
+static tg_status start(void *work, const void *state, tg_error *err) {
+    (void)err;
+    ((tg_totto *)work)->compat = ((const struct state *)state)->compat;
+    return TG_OK;
+}
+
+static tg_status one(void *work, const void *state, const tg_metric_item *item, void *out,
+                     tg_error *err) {
+    (void)state;
+    tg_totto *t = work;
+    rated *r = out;
+    tg_status st = tg_totto_read(t, item, err);
+    if (st == TG_OK) st = tg_totto_parent(t, &r->parent, err);
+    r->overlap = t->overlap;
+    return st;
+}
+
+static void end(void *work) {
+    tg_totto_fini(work);
+}
+
 static tg_status compute_parent(const void *state, const tg_metric_input *in, tg_metric_out *out,
                                 tg_error *err) {
+    static const tg_item_loop loop = {sizeof(tg_totto), sizeof(rated), start, one, end};
     tg_status st = check_lines(state, in, err);
     if (st != TG_OK) return st;
     double *f = tg_alloc_array(in->n, sizeof *f);
-    if (!f) return tg_fail_nomem(err, in->n * sizeof *f);
-    tg_totto t = {.compat = ((const struct state *)state)->compat};
+    rated *each = tg_alloc_array(in->n, sizeof *each);
+    st = f && each ? tg_items_run(in, &loop, state, each, err)
+                   : tg_fail_nomem(err, in->n * sizeof *each);
     sums parts[PARTS] = {{0}};
     for (size_t i = 0; i < in->n && st == TG_OK; i++) {
-        tg_parent p = {0};
-        st = tg_totto_read(&t, &in->items[i], err);
-        if (st == TG_OK) st = tg_totto_parent(&t, &p, err);
-        f[i] = p.f;
-        add(&parts[0], &p);
-        add(&parts[t.overlap ? 1 : 2], &p);
+        f[i] = each[i].parent.f;
+        add(&parts[0], &each[i].parent);
+        add(&parts[each[i].overlap ? 1 : 2], &each[i].parent);
     }
     for (int k = 0; k < PARTS && st == TG_OK; k++)
         st = emit_parent(out, part_names[k], &parts[k], k ? NULL : f, k ? 0 : in->n, err);
-    tg_totto_fini(&t);
     tg_free(f);
+    tg_free(each);
     return st;
 }
 

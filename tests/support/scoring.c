@@ -44,7 +44,7 @@ tg_status scoring_metric(const char *id, const json_t *args, bool compat,
     tg_arena arena = {0};
     tg_choice c;
     tg_metric m = {0};
-    tg_metric_input in = {items, n, TG_SPLIT_TEST};
+    tg_metric_input in = {.items = items, .n = n, .split = TG_SPLIT_TEST};
     tg_status st = choose(tg_metric_registry(), id, args, &arena, &c, err);
     if (st == TG_OK)
         st = tg_metric_open(&m, (const tg_metric_ops *)c.entry, c.options,

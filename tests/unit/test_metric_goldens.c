@@ -103,7 +103,7 @@ static void check_case(const char *where, const json_t *c) {
     if (st == TG_OK && metric) {
         tg_metric m;
         tg_metric_out out = {.arena = &a};
-        tg_metric_input in = {items, n, TG_SPLIT_TEST};
+        tg_metric_input in = {.items = items, .n = n, .split = TG_SPLIT_TEST};
         st = tg_metric_open(&m, (const tg_metric_ops *)choice.entry, choice.options, &ctx, &err);
         if (st == TG_OK) st = tg_metric_compute(&m, &in, &out, &err);
         if (st == TG_OK) compare_metric(where, &out, values);

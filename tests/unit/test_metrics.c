@@ -251,7 +251,8 @@ TEST(out_of_memory_is_said) {
             tg_alloc_fail_after(k);
             tg_status st = tg_metric_open(&m, ops, options, NULL, &err);
             if (st == TG_OK)
-                st = tg_metric_compute(&m, &(tg_metric_input){&item, 1, TG_SPLIT_TEST}, &out, &err);
+                st = tg_metric_compute(&m, &(tg_metric_input){&item, 1, TG_SPLIT_TEST, 0}, &out,
+                                       &err);
             tg_alloc_fail_after(-1);
             CHECK(st == TG_OK || st == TG_NOMEM);
             ended = st == TG_OK;

@@ -173,7 +173,7 @@ static void check_metric(const char *id, const char *key, const json_t *corpus,
     tg_metric_out out = {.arena = &arena};
     const tg_metric_ops *ops = (const tg_metric_ops *)tg_registry_find(tg_metric_registry(), id);
     REQUIRE_OK(tg_metric_open(&m, ops, &min_tokens, NULL, &err));
-    tg_metric_input in = {items, n, TG_SPLIT_TEST};
+    tg_metric_input in = {.items = items, .n = n, .split = TG_SPLIT_TEST};
     CHECK_OK(tg_metric_compute(&m, &in, &out, &err));
     REQUIRE(out.n == 1 && out.values[0].n_samples == n);
     CHECK_STR(out.values[0].key, key);
