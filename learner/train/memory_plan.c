@@ -4,6 +4,7 @@
 #include "common/base/check.h"
 #include "common/nn/decoder.h"
 #include "common/nn/pass.h"
+#include "learner/rl/pack.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -88,14 +89,13 @@ static network trained(const tg_train_settings *s, const tg_arch *arch, bool val
 }
 
 static uint64_t activations(const tg_train_settings *s, const tg_arch *arch, tg_pass_caps caps) {
-    if (arch->kind == TG_KIND_SEQ2SEQ && !caps.src) caps.src = caps.tokens;
     return tg_pass_bytes(arch, s->train, caps, s->recompute ? TG_PASS_RECOMPUTE : TG_PASS_TRAIN);
 }
 
 /* A generator: the decoder's caches, and rows of logits with room to sort them. */
-static uint64_t generator_bytes(const tg_arch *arch, int slots, int max_len) {
-    tg_decoder_caps caps = {.slots = slots, .len = max_len};
-    if (arch->kind == TG_KIND_SEQ2SEQ) caps.src = max_len;
+static uint64_t generator_bytes(const tg_arch *arch, int slots, int max_prompt, int max_new) {
+    tg_decoder_caps caps = {.slots = slots, .len = max_prompt + max_new};
+    if (arch->kind == TG_KIND_SEQ2SEQ) caps.src = max_prompt, caps.len = max_new + 1;
     return tg_decoder_bytes(arch, caps) +
            (uint64_t)slots * (uint64_t)arch->vocab_size * 3 * sizeof(float);
 }
@@ -103,11 +103,14 @@ static uint64_t generator_bytes(const tg_arch *arch, int slots, int max_len) {
 static const char *const SMALLER = "a smaller model";
 
 static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
-                           int n_envs, int max_len) {
+                           int n_envs, int max_prompt, int max_new) {
+    int max_len = max_prompt + max_new;
     bool separate = s->critic == TG_CRITIC_SEPARATE;
     unsigned passes = TG_PHASE_SCORE | TG_PHASE_UPDATE;
     tg_algo_plan algo;
     s->algo->plan(s->algo_opts, n_envs, max_len, &algo);
+    if (arch->kind == TG_KIND_SEQ2SEQ)
+        algo.caps = tg_pack_seq2seq_caps(algo.caps, max_prompt, max_new);
     network policy = trained(s, arch, !separate);
     const char *eight = "alg.policy.args.optimizer: {id: adamw_8bit}";
     add(p, "policy: parameters", TG_PHASE_ALWAYS, SMALLER, policy.params);
@@ -129,12 +132,10 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
     add(p, "policy: activations", passes, less,
         activations(s, separate ? arch : &headed, algo.caps));
     if (separate) add(p, "critic: activations", passes, less, activations(s, &headed, algo.caps));
-    tg_pass_caps scored = algo.caps;
-    if (arch->kind == TG_KIND_SEQ2SEQ && !scored.src) scored.src = scored.tokens;
     add(p, "reference: activations", TG_PHASE_SCORE, less,
-        tg_pass_bytes(arch, 0, scored, TG_PASS_SCORE));
+        tg_pass_bytes(arch, 0, algo.caps, TG_PASS_SCORE));
     add(p, "rollout: key/value cache", TG_PHASE_GENERATE, "fewer env.n_envs",
-        generator_bytes(arch, n_envs, max_len));
+        generator_bytes(arch, n_envs, max_prompt, max_new));
     uint64_t rows = (uint64_t)algo.n_steps * (uint64_t)n_envs;
     add(p, "rollout: buffers", TG_PHASE_ALWAYS, "fewer alg.args.n_steps",
         rows * 80 + (uint64_t)n_envs * (uint64_t)max_len * 24);
@@ -185,10 +186,10 @@ tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, con
     if (s->supervised)
         plan_supervised(p, s, arch);
     else
-        plan_on_policy(p, s, arch, n_envs, max_len);
+        plan_on_policy(p, s, arch, n_envs, max_prompt, max_new);
     add(p, "evaluation: key/value cache", TG_PHASE_EVALUATE,
         "a smaller train_evaluation.eval_batch_size",
-        generator_bytes(arch, tg_eval_slots(s, arch, max_len), max_len));
+        generator_bytes(arch, tg_eval_slots(s, arch, max_len), max_prompt, max_new));
     add(p, "program and workspace", TG_PHASE_ALWAYS, SMALLER,
         status_bytes("VmRSS:") + workspace(arch));
     add_up(p);

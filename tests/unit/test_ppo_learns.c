@@ -89,12 +89,13 @@ static double iterate(tg_actor_critic *ac, const tg_ppo_opts *o, uint64_t iterat
     return hits / (EPISODES * STEPS);
 }
 
-static void learn(tg_critic critic, const char *minibatch) {
+static void learn_with(const tg_arch *arch, tg_critic critic, const char *minibatch,
+                       tg_optim_opts optim, bool recompute) {
     tg_arena arena = {0};
     tg_ppo_opts o;
     REQUIRE_OK(tg_opts_read(tg_ppo_options, &o, NULL, "alg.args", &arena, &err));
     o.minibatch = minibatch;
-    o.learning_rate = 2e-3;
+    o.learning_rate = strcmp(optim.kind, "sgd") ? 2e-3 : 0.3;
     o.n_steps = EPISODES * STEPS;
     o.batch_size = 32;
     o.n_epochs = 4;
@@ -104,28 +105,54 @@ static void learn(tg_critic critic, const char *minibatch) {
     REQUIRE_OK(tg_backend_open(&be, "cpu", 1, &err));
     tg_model *policy = NULL, *value = NULL, *ref = NULL;
     unsigned head = critic == TG_CRITIC_SHARED ? TG_MODEL_VALUE_HEAD : 0;
-    REQUIRE_OK(tg_model_create(&policy, be, &tiny, TG_MODEL_TRAINABLE | head, 1, &err));
+    REQUIRE_OK(tg_model_create(&policy, be, arch, TG_MODEL_TRAINABLE | head, 1, &err));
     if (!head)
         REQUIRE_OK(
             tg_model_clone(&value, policy, TG_MODEL_TRAINABLE | TG_MODEL_VALUE_HEAD, 1, &err));
     REQUIRE_OK(tg_model_clone(&ref, policy, 0, 1, &err));
-    tg_actor_critic_opts opts = {
-        .critic = critic,
-        .reference = true,
-        .optim = {.kind = "adamw", .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-6},
-        .train_caps = plan.caps};
+    tg_actor_critic_opts opts = {.critic = critic,
+                                 .reference = true,
+                                 .optim = optim,
+                                 .recompute = recompute,
+                                 .train_caps = plan.caps};
     tg_actor_critic *ac;
     REQUIRE_OK(tg_actor_critic_create(&ac, &opts, policy, value, ref, &err));
     double first = iterate(ac, &o, 0), last = first;
     int n = 1; /* stops when learnt: with nothing left to win, normalised advantages are noise */
     while (n < ITERATIONS && last < 0.9) last = iterate(ac, &o, (uint64_t)n++);
-    printf("  share of the wanted token: %.2f, after %d iterations %.2f (%s)\n", first, n, last,
-           minibatch);
+    printf("  share of the wanted token: %.2f, after %d iterations %.2f (%s, %s)\n", first, n, last,
+           minibatch, optim.kind);
     CHECK(first < 0.2);
     CHECK(last >= 0.9);
     tg_actor_critic_destroy(&ac);
     tg_backend_close(&be);
     tg_arena_fini(&arena);
+}
+
+static tg_optim_opts optimizer(const char *kind) {
+    return (tg_optim_opts){.kind = kind,
+                           .beta1 = 0.9,
+                           .beta2 = 0.999,
+                           .eps = 1e-8,
+                           .weight_decay = 1e-6,
+                           .alpha = 0.99,
+                           .momentum = strcmp(kind, "sgd") ? 0 : 0.5};
+}
+
+static void learn(tg_critic critic, const char *minibatch) {
+    learn_with(&tiny, critic, minibatch, optimizer("adamw"), false);
+}
+
+/* Wide enough for most of its state to be in 8 bits. */
+TEST(eight_bit_adam_with_recomputation) {
+    tg_arch wide = tiny;
+    wide.width = 64, wide.head_dim = 32, wide.mlp_width = 256;
+    learn_with(&wide, TG_CRITIC_SHARED, "sequence", optimizer("adamw_8bit"), true);
+}
+
+TEST(rmsprop_and_sgd) {
+    learn_with(&tiny, TG_CRITIC_SHARED, "sequence", optimizer("rmsprop"), false);
+    learn_with(&tiny, TG_CRITIC_SHARED, "sequence", optimizer("sgd"), false);
 }
 
 TEST(separate_critic_sequences) {
