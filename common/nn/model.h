@@ -27,8 +27,8 @@ typedef struct tg_model {
     float *data; /* (params.total) on the device */
     float *
         grad; /* (params.grad_total); NULL when not trainable. Passes accumulate into it; the optimizer clears it */
-    char *folder; /* where it came from, or NULL */
-    bool resting; /* data holds zeros: see tg_model_rest */
+    char *folder;     /* where it came from, or NULL */
+    bool resting;     /* data holds zeros: see tg_model_rest */
     uint64_t version; /* grows when weights change: who writes to data calls tg_model_changed */
     /* private: config.json and generation_config.json as they were in the folder, kept for save;
      * NULL: none */

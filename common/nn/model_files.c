@@ -60,6 +60,7 @@ tg_status tg_model_write_config(const char *folder, const tg_arch *arch, const c
 
 tg_status tg_model_write_generation(const char *folder, const tg_arch *arch, const char *text,
                                     tg_error *err) {
+    if (arch->kind == TG_KIND_ENCODER && !text) return TG_OK; /* nothing is generated */
     json_t *o = object_of(text);
     const struct {
         const char *key;

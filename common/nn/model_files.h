@@ -21,7 +21,7 @@ typedef tg_status tg_param_source(void *arg, size_t index, size_t begin, size_t 
 /* config.json: `text` (the config.json it came from, or NULL) with the architecture's settings. */
 tg_status tg_model_write_config(const char *folder, const tg_arch *arch, const char *text,
                                 tg_dtype dtype, tg_error *err) TG_MUST_CHECK;
-/* generation_config.json: the text it came from, or the special tokens. */
+/* generation_config.json: the text it came from, or the special tokens; none for an encoder that had none. */
 tg_status tg_model_write_generation(const char *folder, const tg_arch *arch, const char *text,
                                     tg_error *err) TG_MUST_CHECK;
 /* model.safetensors, or model-0000i-of-0000n.safetensors and model.safetensors.index.json; the value head goes to

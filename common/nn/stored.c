@@ -3,6 +3,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
+#include "common/base/str.h"
 #include "common/nn/safetensors.h"
 #include "common/nn/torch/torch_file.h"
 
@@ -35,7 +36,7 @@ tg_status tg_tensor_file_open(tg_tensor_file *f, const char *path, tg_error *err
     tg_filemap map;
     tg_status st = tg_filemap_open(&map, path, err);
     if (st != TG_OK) return st;
-    if (tg_torch_file_is(map.data, map.len))
+    if (tg_torch_file_is(map.data, map.len) || tg_str_ends(path, ".bin"))
         st = tg_torch_file_open_memory(f, path, map.data, map.len, err);
     else
         st = tg_safetensors_open_memory(f, path, map.data, map.len, err);

@@ -47,7 +47,7 @@ typedef struct tg_tensor_file {
     size_t n;
 } tg_tensor_file;
 
-/* safetensors, or what torch.save wrote: told apart by how the file begins. */
+/* safetensors, or what torch.save wrote: told apart by how the file begins, and by its name (*.bin) when that says nothing. */
 tg_status tg_tensor_file_open(tg_tensor_file *f, const char *path, tg_error *err) TG_MUST_CHECK;
 void tg_tensor_file_close(tg_tensor_file *f);
 const tg_st_tensor *tg_tensor_file_find(const tg_tensor_file *f, const char *name); /* NULL: none */

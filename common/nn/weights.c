@@ -172,14 +172,26 @@ void tg_weights_close(tg_weights *w) {
     *w = (tg_weights){0};
 }
 
+/* Gives back the pages of elements that were read and will not be again; of a strided tensor, whose elements lie anywhere, when the
+ * last one was. */
+static void release(const tg_weights *w, size_t i, size_t begin, size_t count) {
+    const tg_st_tensor *t = w->found[i];
+    const tg_filemap *map = &w->set.files[w->found_in[i]].map;
+    size_t size = tg_dtype_bytes(t->dtype), last = 0;
+    if (!t->strided) {
+        tg_filemap_release(map, t->data + begin * size, count * size);
+        return;
+    }
+    if (!t->count || begin + count < t->count) return;
+    for (int d = 0; d < t->ndim; d++) last += (size_t)(t->shape[d] - 1) * (size_t)t->stride[d];
+    tg_filemap_release(map, t->data, (last + 1) * size);
+}
+
 tg_status tg_weights_read(void *arg, size_t i, size_t begin, size_t count, tg_dtype as, void *out,
                           tg_error *err) {
     const tg_weights *w = arg;
-    const tg_st_tensor *t = w->found[i];
-    size_t size = tg_dtype_bytes(t->dtype);
-    tg_status st = tg_st_read(t, begin, count, as, out, err);
-    if (!t->strided)
-        tg_filemap_release(&w->set.files[w->found_in[i]].map, t->data + begin * size, count * size);
+    tg_status st = tg_st_read(w->found[i], begin, count, as, out, err);
+    release(w, i, begin, count);
     return st;
 }
 
@@ -187,7 +199,6 @@ tg_status tg_weights_read(void *arg, size_t i, size_t begin, size_t count, tg_dt
 tg_status tg_weights_upload(const tg_weights *w, size_t i, tg_backend *be, float *device,
                             tg_error *err) {
     const tg_st_tensor *t = w->found[i];
-    const tg_filemap *map = &w->set.files[w->found_in[i]].map;
     size_t size = tg_dtype_bytes(t->dtype);
     float *piece = NULL;
     bool straight = t->dtype == TG_F32 && !t->strided;
@@ -196,11 +207,11 @@ tg_status tg_weights_upload(const tg_weights *w, size_t i, tg_backend *be, float
     tg_status st = TG_OK;
     for (size_t at = 0; at < t->count && st == TG_OK; at += PIECE) {
         size_t n = TG_MIN(t->count - at, (size_t)PIECE);
-        const unsigned char *from = t->data + at * size;
+        const unsigned char *from = straight ? t->data + at * size : NULL;
         if (piece) st = tg_st_to_f32_part(t, at, n, piece, err);
         if (st == TG_OK)
             tg_backend_upload(be, device + at, piece ? (void *)piece : from, n * sizeof(float));
-        if (!t->strided) tg_filemap_release(map, from, n * size);
+        release(w, i, at, n);
     }
     tg_free(piece);
     return st;

@@ -202,6 +202,9 @@ static tg_status read_storages(struct reader *r, const tg_pickle_value *keys, si
 static tg_status read_old(struct reader *r) {
     size_t at = 0, used;
     tg_pickle_value keys;
+    if (!r->len || r->bytes[0] != 0x80)
+        return tg_fail(r->err, TG_DATA,
+                       "neither a zip archive nor a pickle: torch.save did not write it");
     tg_status st = read_intro(r, &at);
     if (st == TG_OK) st = next_pickle(r, &at, &r->root, &r->root_len);
     if (st == TG_OK) st = next_pickle(r, &at, &keys, &used);
