@@ -135,6 +135,9 @@ static bool is_frozen(const tg_param *p, const tg_arch *arch, int unfrozen) {
     switch (p->role) {
     case TG_ROLE_TOKEN_EMBED:
     case TG_ROLE_POS_EMBED:
+    case TG_ROLE_TYPE_EMBED:
+    case TG_ROLE_EMBED_IN_W:
+    case TG_ROLE_EMBED_IN_B:
     case TG_ROLE_REL_BIAS:
     case TG_ROLE_EMBED_NORM_W:
     case TG_ROLE_EMBED_NORM_B: return true;

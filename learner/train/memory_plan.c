@@ -126,6 +126,8 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
     }
     add(p, "reference: parameters", s->keep_reference ? TG_PHASE_ALWAYS : TG_PHASE_SCORE,
         "alg.policy.args.reference: folder", tg_model_bytes(arch, 0));
+    if (s->policy && s->policy->maskable)
+        add(p, "mask model: parameters", TG_PHASE_ALWAYS, SMALLER, tg_model_bytes(arch, 0));
     const char *less = "a smaller alg.args.microbatch_tokens, or alg.policy.args.recompute: true";
     tg_arch headed = *arch;
     headed.value_head = true;
