@@ -142,6 +142,12 @@ tg_status tg_tokenizer_decode(const tg_tokenizer *t, const int32_t *ids, size_t 
     return failed ? tg_fail_nomem(err, n) : TG_OK;
 }
 
+void tg_tokenizer_piece(const tg_tokenizer *t, int32_t id, tg_buf *out) {
+    if (id < 0 || id >= t->size || !t->token[id]) return;
+    tg_decoding inside = {.out = out, .any = true};
+    tg_text_decoder_put(&t->decoder, &inside, id);
+}
+
 int32_t tg_tokenizer_vocab_size(const tg_tokenizer *t) {
     return (int32_t)t->model->vocab.ids.count;
 }

@@ -71,6 +71,9 @@ tg_status tg_tokenizer_encode_spans(const tg_tokenizer *t, const char *text, siz
 tg_status tg_tokenizer_decode(const tg_tokenizer *t, const int32_t *ids, size_t n, unsigned flags,
                               tg_buf *out, tg_error *err) TG_MUST_CHECK;
 
+/* Appends what a token adds inside a text: bytes that need not be UTF-8 by themselves. Nothing for an id without token. */
+void tg_tokenizer_piece(const tg_tokenizer *t, int32_t id, tg_buf *out);
+
 int32_t tg_tokenizer_vocab_size(const tg_tokenizer *t); /* base vocabulary, without added tokens */
 int32_t tg_tokenizer_size(const tg_tokenizer *t); /* with added tokens: one past the largest id */
 /* -1 when the tokenizer has none. pad falls back to eos when pad_token_as_eos_token was set. */

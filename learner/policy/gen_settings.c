@@ -1,11 +1,13 @@
 #include "learner/policy/gen_settings.h"
 
 #include "common/base/check.h"
+#include "learner/policy/gen_lists.h"
 
 #include <math.h>
 #include <string.h>
 
 #define S tg_gen_settings
+#define ID_OR_LIST(f, h) TG_OPT_NODE(S, f, h)
 const tg_opt tg_gen_options[] = {
     TG_OPT_BOOL(S, do_sample, "false",
                 "Sample from the distribution; false takes the most probable token."),
@@ -13,78 +15,180 @@ const tg_opt tg_gen_options[] = {
     TG_OPT_INT(S, top_k, "50", 0, 1e9, "Sample only from the k most probable tokens; 0 is off."),
     TG_OPT_FLOAT(S, top_p, "1.0", 0, 1,
                  "Sample only from the smallest set with this probability; 1 is off."),
-    TG_OPT_INT(S, min_length, "0", 0, 1e9, "No eos before this many tokens."),
-    TG_OPT_INT(S, min_new_tokens, "0", 0, 1e9, "No eos before this many new tokens."),
-    TG_OPT_INT(S, max_length, "20", 1, 1e9, "Longest result when max_new_tokens is not given."),
-    TG_OPT_ROW(S, max_new_tokens, TG_T_INT, TG_OPT_NULLABLE, NULL, 1, 1e9, NULL,
-               "Most new tokens."),
-    TG_OPT_FLOAT(S, repetition_penalty, "1.0", 1e-6, 1e6,
-                 "Divides (or multiplies, if negative) logits of tokens seen before."),
-    TG_OPT_INT(S, no_repeat_ngram_size, "0", 0, 1e6,
-               "No n-gram of this size occurs twice; 0 is off."),
-    TG_OPT_INT(S, num_return_sequences, "1", 1, 1e6, "Samples for each prompt."),
-    TG_OPT_INT(S, num_beams, "1", 1, 1e4, "Beams of beam search; 1 is none."),
-    TG_OPT_INT(S, num_beam_groups, "1", 1, 1e4, "Groups of diverse beam search."),
-    TG_OPT_INT(S, encoder_no_repeat_ngram_size, "0", 0, 1e6,
-               "No n-gram of the encoder's input is repeated."),
-    TG_OPT_ROW(S, forced_bos_token_id, TG_T_INT, TG_OPT_NULLABLE, NULL, 0, 1e9, NULL,
-               "First token is this one."),
-    TG_OPT_ROW(S, forced_eos_token_id, TG_T_INT, TG_OPT_NULLABLE, NULL, 0, 1e9, NULL,
-               "Last token at the length limit."),
     TG_OPT_FLOAT(S, typical_p, "1.0", 0, 1, "Locally typical sampling; 1 is off."),
     TG_OPT_FLOAT(S, min_p, "0.0", 0, 1, "Smallest probability relative to the largest; 0 is off."),
-    TG_OPT_FLOAT(S, length_penalty, "1.0", -1e6, 1e6, "Exponent on the length in beam scores."),
-    TG_OPT_FLOAT(S, diversity_penalty, "0.0", 0, 1e6, "Penalty between beam groups."),
-    TG_OPT_BOOL(S, early_stopping, "false", "End beam search at num_beams finished hypotheses."),
-    TG_OPT_BOOL(S, remove_invalid_values, "false", "Replace NaN and infinite logits."),
+    TG_OPT_FLOAT(S, epsilon_cutoff, "0.0", 0, 1, "Smallest probability sampled; 0 is off."),
+    TG_OPT_FLOAT(S, eta_cutoff, "0.0", 0, 1,
+                 "Smallest probability, lower where entropy is high; 0 is off."),
+    TG_OPT_INT(S, min_length, "0", 0, 1e9, "No eos before this many tokens."),
+    TG_OPT_INT_OR_NULL(S, min_new_tokens, 0, 1e9,
+                       "No eos before this many new tokens; given, min_length does not count."),
+    TG_OPT_INT(S, max_length, "20", 1, 1e9, "Longest result when max_new_tokens is not given."),
+    TG_OPT_INT_OR_NULL(S, max_new_tokens, 1, 1e9, "Most new tokens."),
+    TG_OPT_FLOAT(S, repetition_penalty, "1.0", 1e-6, 1e6,
+                 "Divides (or multiplies, if negative) logits of tokens seen before."),
+    TG_OPT_FLOAT(S, encoder_repetition_penalty, "1.0", 1e-6, 1e6,
+                 "Favours tokens of the encoder's input (causal: of the prompt) by this factor."),
+    TG_OPT_INT(S, no_repeat_ngram_size, "0", 0, 1e6,
+               "No n-gram of this size occurs twice; 0 is off."),
+    TG_OPT_INT(S, encoder_no_repeat_ngram_size, "0", 0, 1e6,
+               "No n-gram of the encoder's input (causal: of the prompt) is repeated."),
     TG_OPT_NODE(S, bad_words_ids, "Token sequences that must not occur."),
+    TG_OPT_NODE(S, sequence_bias, "[[ids, bias], …]: added to what would complete the ids."),
+    TG_OPT_NODE(S, suppress_tokens, "Tokens that are never chosen."),
+    TG_OPT_NODE(S, begin_suppress_tokens, "Tokens that are not chosen first."),
+    TG_OPT_INT_OR_NULL(S, forced_bos_token_id, 0, 1e9,
+                       "The token after a prompt, or decoder start, of one token."),
+    TG_OPT_NODE(S, forced_eos_token_id, "Last token at the length limit; or a list."),
     TG_OPT_NODE(S, exponential_decay_length_penalty, "[start, factor] of a growing eos bonus."),
+    TG_OPT_NODE(S, stop_strings, "Texts that end the result, and stay in it."),
+    TG_OPT_NODE(S, stop_ids, "Token sequences that end the result, and stay in it."),
+    TG_OPT_INT(S, num_return_sequences, "1", 1, 1e6, "Results for each prompt."),
+    TG_OPT_INT(S, num_beams, "1", 1, 1e4, "Beams of beam search; 1 is none."),
+    TG_OPT_INT(S, num_beam_groups, "1", 1, 1e4, "Groups of diverse beam search."),
+    TG_OPT_FLOAT(S, diversity_penalty, "0.0", 0, 1e6,
+                 "Taken off a token for each beam of earlier groups that chose it in this step."),
+    TG_OPT_FLOAT(S, length_penalty, "1.0", -1e6, 1e6, "Exponent on the length in beam scores."),
+    TG_OPT_ROW(
+        S, early_stopping, TG_T_NODE, 0, "false", 0, 0, NULL,
+        "true: beam search ends at num_beams finished results; \"never\": only when none can "
+        "become better."),
+    TG_OPT_BOOL(S, remove_invalid_values, "false", "Replace NaN and infinite logits."),
+    TG_OPT_BOOL(S, renormalize_logits, "false", "Beam scores are log-probs again after penalties."),
+    ID_OR_LIST(eos_token_id, "Token, or list of tokens, that ends the result; the model's."),
+    ID_OR_LIST(pad_token_id, "Padding token; the model's."),
+    ID_OR_LIST(bos_token_id, "First token of an empty prompt; the model's."),
+    ID_OR_LIST(decoder_start_token_id, "First token of an encoder-decoder's result; the model's."),
     TG_OPT_NODE(S, prefix_allowed_tokens_fn,
                 "A Python function in transformers; has no meaning in a file."),
     TG_OPT_NODE(S, constraints, "Constrained beam search."),
     TG_OPT_NODE(S, force_words_ids, "Words that must occur (constrained beam search)."),
     TG_OPT_NODE(S, post_processing_fn,
                 "What is done to generated text before metrics (supervised evaluation)."),
+    TG_OPT_NODE(S, guidance_scale, "Classifier-free guidance."),
+    TG_OPT_NODE(S, penalty_alpha, "Contrastive search."),
+    TG_OPT_NODE(S, dola_layers, "Decoding by contrasting layers."),
+    TG_OPT_NODE(S, watermarking_config, "Watermarks."),
+    TG_OPT_NODE(S, top_h, "Top-H sampling."),
+    TG_OPT_NODE(S, max_time, "Seconds: results would depend on the machine."),
     TG_OPT_END};
+#undef ID_OR_LIST
 #undef S
+
+/* What the nodes say, as numbers. */
+static tg_status read_nodes(tg_gen_settings *s, const char *path, tg_arena *arena, tg_error *err) {
+    tg_gen_nodes n = {path, arena, err};
+    tg_status st = tg_gen_read_early(&n, s);
+    if (st == TG_OK)
+        st = tg_gen_read_lists(&n, "bad_words_ids", s->bad_words_ids, &s->bad_words,
+                               &s->n_bad_words);
+    if (st == TG_OK) st = tg_gen_read_lists(&n, "stop_ids", s->stop_ids, &s->stops, &s->n_stops);
+    if (st == TG_OK) st = tg_gen_read_biases(&n, s);
+    const struct {
+        const char *key;
+        const tg_node *node;
+        tg_id_list *to;
+    } lists[] = {{"suppress_tokens", s->suppress_tokens, &s->suppress},
+                 {"begin_suppress_tokens", s->begin_suppress_tokens, &s->begin_suppress},
+                 {"forced_eos_token_id", s->forced_eos_token_id, &s->forced_eos}};
+    for (size_t i = 0; st == TG_OK && i < TG_COUNT_OF(lists); i++)
+        st = tg_gen_read_ids(&n, lists[i].key, lists[i].node, lists[i].to);
+    if (st == TG_OK) st = tg_gen_read_decay(&n, s);
+    const struct {
+        const char *key;
+        const tg_node *node;
+        int32_t *to;
+    } tokens[] = {{"pad_token_id", s->pad_token_id, &s->pad_id},
+                  {"bos_token_id", s->bos_token_id, &s->bos_id},
+                  {"decoder_start_token_id", s->decoder_start_token_id, &s->decoder_start_id}};
+    for (size_t i = 0; st == TG_OK && i < TG_COUNT_OF(tokens); i++) {
+        tg_id_list list;
+        st = tg_gen_read_ids(&n, tokens[i].key, tokens[i].node, &list);
+        if (st == TG_OK) *tokens[i].to = list.n ? list.ids[0] : -1;
+    }
+    return st == TG_OK ? tg_gen_read_eos(&n, s) : st;
+}
 
 tg_status tg_gen_settings_read(tg_gen_settings *s, const tg_node *node, const char *path,
                                tg_arena *arena, tg_error *err) {
     memset(s, 0, sizeof *s);
     tg_status st = tg_opts_read(tg_gen_options, s, node, path, arena, err);
-    s->eos_id = s->pad_id = -1;
-    return st;
+    return st == TG_OK ? read_nodes(s, path, arena, err) : st;
+}
+
+/* Values that transformers refuses together. */
+static tg_status check_beams(const tg_gen_settings *s, const char *path, tg_error *err) {
+    if (s->num_beam_groups > 1) {
+        if (s->num_beams % s->num_beam_groups)
+            return tg_fail(err, TG_CONFIG,
+                           "%s.num_beam_groups: %lld groups cannot share %lld beams evenly; make "
+                           "num_beams a multiple",
+                           path, (long long)s->num_beam_groups, (long long)s->num_beams);
+        if (s->do_sample)
+            return tg_fail(err, TG_CONFIG,
+                           "%s.num_beam_groups: group beam search does not sample; leave out "
+                           "do_sample or the groups",
+                           path);
+    } else if (s->diversity_penalty > 0) {
+        return tg_fail(err, TG_CONFIG,
+                       "%s.diversity_penalty: is between groups of beams; give num_beam_groups",
+                       path);
+    }
+    if (s->num_beams > 1 && s->num_return_sequences > s->num_beams)
+        return tg_fail(err, TG_CONFIG,
+                       "%s.num_return_sequences: %lld results of %lld beams; give at least as many "
+                       "num_beams",
+                       path, (long long)s->num_return_sequences, (long long)s->num_beams);
+    if (s->num_beams == 1 && !s->do_sample && s->num_return_sequences > 1)
+        return tg_fail(err, TG_CONFIG,
+                       "%s.num_return_sequences: greedy search has one result; give do_sample or "
+                       "num_beams",
+                       path);
+    if (s->typical_p <= 0 && s->do_sample)
+        return tg_fail(err, TG_CONFIG, "%s.typical_p: expected more than 0", path);
+    return TG_OK;
 }
 
 tg_status tg_gen_settings_supported(const tg_gen_settings *s, const char *path, tg_error *err) {
     const struct {
-        bool given;
+        const tg_node *given;
         const char *key, *what;
     } missing[] = {
-        {s->num_beams > 1, "num_beams", "beam search"},
-        {s->num_beam_groups > 1, "num_beam_groups", "group beam search"},
-        {s->encoder_no_repeat_ngram_size > 0, "encoder_no_repeat_ngram_size", "this penalty"},
-        {s->forced_bos_token_id != INT64_MIN, "forced_bos_token_id", "a forced first token"},
-        {s->forced_eos_token_id != INT64_MIN, "forced_eos_token_id", "a forced last token"},
-        {s->typical_p < 1, "typical_p", "typical sampling"},
-        {s->min_p > 0, "min_p", "min_p sampling"},
-        {!tg_node_is_null(s->bad_words_ids), "bad_words_ids", "a list of bad words"},
-        {!tg_node_is_null(s->exponential_decay_length_penalty), "exponential_decay_length_penalty",
-         "this penalty"},
-        {!tg_node_is_null(s->prefix_allowed_tokens_fn), "prefix_allowed_tokens_fn",
-         "a Python function"},
-        {!tg_node_is_null(s->constraints), "constraints", "constrained beam search"},
-        {!tg_node_is_null(s->force_words_ids), "force_words_ids", "constrained beam search"},
-        {!tg_node_is_null(s->post_processing_fn), "post_processing_fn",
-         "post-processing of generated text"},
+        {s->prefix_allowed_tokens_fn, "prefix_allowed_tokens_fn", "a Python function"},
+        {s->constraints, "constraints", "constrained beam search"},
+        {s->force_words_ids, "force_words_ids", "constrained beam search"},
+        {s->post_processing_fn, "post_processing_fn", "post-processing of generated text"},
+        {s->penalty_alpha, "penalty_alpha", "contrastive search"},
+        {s->dola_layers, "dola_layers", "decoding by contrasting layers"},
+        {s->watermarking_config, "watermarking_config", "a watermark"},
+        {s->top_h, "top_h", "top-H sampling"},
+        {s->max_time, "max_time", "a limit in seconds"},
     };
     for (size_t i = 0; i < TG_COUNT_OF(missing); i++) {
-        if (missing[i].given)
+        if (!tg_node_is_null(missing[i].given))
             return tg_fail(err, TG_UNSUPPORTED,
                            "%s.%s: %s is known but not built into this version", path,
                            missing[i].key, missing[i].what);
     }
-    return TG_OK;
+    double scale = 1;
+    if (!tg_node_is_null(s->guidance_scale) &&
+        (!tg_node_float(s->guidance_scale, &scale) || scale != 1))
+        return tg_fail(err, TG_UNSUPPORTED,
+                       "%s.guidance_scale: classifier-free guidance is known but not built into "
+                       "this version",
+                       path);
+    return check_beams(s, path, err);
+}
+
+void tg_gen_set_eos(tg_gen_settings *s, int32_t id) {
+    s->n_eos = id >= 0;
+    s->eos_ids[0] = id;
+}
+
+bool tg_gen_is_eos(const tg_gen_settings *s, int32_t token) {
+    for (int i = 0; i < s->n_eos; i++)
+        if (s->eos_ids[i] == token) return true;
+    return false;
 }
 
 int64_t tg_gen_max_new(const tg_gen_settings *s, int n_prompt) {
@@ -94,6 +198,12 @@ int64_t tg_gen_max_new(const tg_gen_settings *s, int n_prompt) {
 }
 
 int64_t tg_gen_min_new(const tg_gen_settings *s, int n_prompt) {
+    if (s->min_new_tokens != INT64_MIN) return s->min_new_tokens;
     int64_t by_length = s->lengths_count_prompt ? s->min_length - n_prompt : s->min_length;
-    return TG_MAX(s->min_new_tokens, TG_MAX(by_length, 0));
+    return TG_MAX(by_length, 0);
+}
+
+int tg_gen_slots(const tg_gen_settings *s, int wanted) {
+    int beams = (int)s->num_beams;
+    return TG_MAX(wanted / beams, 1) * beams;
 }

@@ -71,6 +71,7 @@ tg_status tg_collector_create(tg_collector **out, tg_pool *pool, tg_model *polic
     c->opts = *opts;
     c->gen = *opts->gen;
     c->gen.max_new_tokens = opts->max_new;
+    c->gen.num_return_sequences = 1;
     c->next_request = c->next_episode = opts->first_episode;
     tg_pool_stats stats;
     tg_pool_get_stats(pool, &stats);
@@ -374,8 +375,8 @@ tg_status tg_collect(tg_collector *c, int rows, tg_rollout **out, tg_collect_inf
     drop_records(c);
     c->first_episode = c->next_episode;
     c->wait_s = 0;
-    tg_status st = tg_generator_create(&c->generator, c->policy, &c->gen, c->opts.n_envs,
-                                       c->opts.max_prompt + c->opts.max_new, err);
+    tg_decoder_caps caps = {.slots = c->opts.n_envs, .len = c->opts.max_prompt + c->opts.max_new};
+    tg_status st = tg_generator_create(&c->generator, c->policy, &c->gen, caps, err);
     if (st != TG_OK) return st;
     /* Each round ends with all rewards in: how many more episodes are needed never depends on when
      * one arrived. */

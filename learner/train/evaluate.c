@@ -67,10 +67,12 @@ static tg_status generate(evaluation *e, tg_model *m, double epoch, tg_error *er
     tg_gen_settings gen = run->eval_gen;
     int max_new = (int)TG_MIN(tg_gen_max_new(&gen, 0), run->arch.max_positions - run->max_prompt);
     gen.max_new_tokens = max_new;
+    gen.num_return_sequences = 1;
     int max_len = run->max_prompt + max_new;
-    int slots =
-        (int)TG_MIN((size_t)tg_eval_slots(run->settings, &run->arch, max_len), e->samples.n);
-    tg_status st = tg_generator_create(&e->generator, m, &gen, slots, max_len, err);
+    int slots = (int)TG_MIN((size_t)tg_eval_slots(run->settings, &run->arch, max_len),
+                            e->samples.n * (size_t)gen.num_beams);
+    tg_decoder_caps caps = {.slots = slots, .len = max_len};
+    tg_status st = tg_generator_create(&e->generator, m, &gen, caps, err);
     if (st == TG_OK) st = add_all(e, epoch, err);
     while (st == TG_OK && tg_generator_active(e->generator)) {
         if (tg_halt_requested(run->opts.halt)) return tg_fail(err, TG_INTERRUPTED, "stopped");

@@ -122,8 +122,8 @@ static tg_status settle_lengths(tg_run *run, tg_error *err) {
     run->eval_gen = run->settings->eval_gen;
     int32_t eos = spec->has_eos ? (int32_t)spec->eos_id : -1;
     run->rollout_gen.pad_id = run->eval_gen.pad_id = tg_tokenizer_pad(run->tokenizer);
-    run->eval_gen.eos_id = eos;
-    run->rollout_gen.eos_id = spec->terminate_on_eos ? eos : -1;
+    tg_gen_set_eos(&run->eval_gen, eos);
+    tg_gen_set_eos(&run->rollout_gen, spec->terminate_on_eos ? eos : -1);
     uint32_t longest = spec->max_prompt_length ? spec->max_prompt_length : UINT32_MAX;
     run->max_prompt = (int)TG_MIN(longest, (uint32_t)run->arch.max_positions);
     int64_t episode = spec->max_episode_length;

@@ -149,9 +149,12 @@ static bool setup(fixture *f) {
                                .num_beams = 1,
                                .num_beam_groups = 1,
                                .length_penalty = 1,
+                               .encoder_repetition_penalty = 1,
+                               .min_new_tokens = INT64_MIN,
                                .forced_bos_token_id = INT64_MIN,
-                               .forced_eos_token_id = INT64_MIN,
-                               .eos_id = EOS,
+                               .decay_start = INT64_MIN,
+                               .eos_ids = {EOS},
+                               .n_eos = 1,
                                .pad_id = -1};
     return f->model != NULL;
 }

@@ -17,14 +17,24 @@ static tg_gen_settings defaults(void) {
     return s;
 }
 
+/* history (n_history), of which the last n_new are new. */
+static tg_status try_sample(const tg_gen_settings *s, const float *logits, int V,
+                            const int32_t *history, int n_history, int n_new, double u, tg_draw *d,
+                            tg_error *err) {
+    tg_gen_space w;
+    CHECK(tg_gen_space_init(&w, V, err) == TG_OK);
+    int n_prompt = n_history - n_new;
+    tg_gen_context c = {history, n_history, n_prompt, 1000, history, n_prompt};
+    tg_status st = tg_sample(s, &c, logits, V, u, &w, d, err);
+    tg_gen_space_fini(&w);
+    return st;
+}
+
 static tg_draw sample(const tg_gen_settings *s, const float *logits, int V, const int32_t *history,
                       int n_history, int n_new, double u) {
-    float copy[64], scratch[128];
-    TG_ASSERT(V <= 64);
-    memcpy(copy, logits, (size_t)V * sizeof *copy);
     tg_draw d = {-1, 0, 0};
     tg_error err = {0};
-    CHECK_OK(tg_sample(s, copy, V, history, n_history, n_new, u, scratch, &d, &err));
+    CHECK_OK(try_sample(s, logits, V, history, n_history, n_new, u, &d, &err));
     return d;
 }
 
@@ -45,9 +55,18 @@ TEST(what_is_not_built_is_refused_by_name) {
     tg_gen_settings s = defaults();
     tg_error err;
     CHECK_OK(tg_gen_settings_supported(&s, "g", &err));
-    s.num_beams = 5;
+    tg_node some = {.kind = TG_NODE_SCALAR, .text = "x"};
+    s.constraints = &some;
     CHECK_EQ(tg_gen_settings_supported(&s, "g", &err), TG_UNSUPPORTED);
-    CHECK(strstr(err.msg, "g.num_beams") != NULL);
+    CHECK(strstr(err.msg, "g.constraints") != NULL);
+    s = defaults();
+    s.num_beams = 5, s.num_beam_groups = 2;
+    CHECK_EQ(tg_gen_settings_supported(&s, "g", &err), TG_CONFIG);
+    s = defaults();
+    s.num_return_sequences = 2;
+    CHECK_EQ(tg_gen_settings_supported(&s, "g", &err), TG_CONFIG);
+    s.num_beams = 5;
+    CHECK_OK(tg_gen_settings_supported(&s, "g", &err));
 }
 
 TEST(greedy_takes_the_first_largest) {
@@ -61,7 +80,7 @@ TEST(greedy_takes_the_first_largest) {
 
 TEST(minimum_length_forbids_eos) {
     tg_gen_settings s = defaults();
-    s.eos_id = 1;
+    tg_gen_set_eos(&s, 1);
     s.min_length = 3;
     const float logits[3] = {1, 9, 2};
     const int32_t history[4] = {0, 0, 0, 0};
@@ -156,15 +175,15 @@ TEST(top_k_matches_a_sort) {
 
 TEST(broken_logits_are_an_error) {
     tg_gen_settings s = defaults();
-    float scratch[8], nan_logits[3] = {1, NAN, 2}, none[2] = {-INFINITY, -INFINITY};
+    float nan_logits[3] = {1, NAN, 2}, none[2] = {-INFINITY, -INFINITY};
     tg_draw d;
     tg_error err;
-    CHECK_EQ(tg_sample(&s, nan_logits, 3, (int32_t[]){0}, 1, 0, 0, scratch, &d, &err), TG_DATA);
-    CHECK_EQ(tg_sample(&s, none, 2, (int32_t[]){0}, 1, 0, 0, scratch, &d, &err), TG_DATA);
+    CHECK_EQ(try_sample(&s, nan_logits, 3, (int32_t[]){0}, 1, 0, 0, &d, &err), TG_DATA);
+    CHECK_EQ(try_sample(&s, none, 2, (int32_t[]){0}, 1, 0, 0, &d, &err), TG_DATA);
     float only_eos[1] = {3};
-    s.eos_id = 0;
+    tg_gen_set_eos(&s, 0);
     s.min_length = 2;
-    CHECK_EQ(tg_sample(&s, only_eos, 1, (int32_t[]){0}, 1, 0, 0, scratch, &d, &err), TG_DATA);
+    CHECK_EQ(try_sample(&s, only_eos, 1, (int32_t[]){0}, 1, 0, 0, &d, &err), TG_DATA);
 }
 
 TEST_MAIN

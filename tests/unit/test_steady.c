@@ -167,13 +167,18 @@ TEST(every_token_of_generation) {
     tg_model *m;
     REQUIRE_OK(tg_model_create(&m, be, &arch, 0, 1, &err));
     tg_arena arena = {0};
-    for (int sample = 0; sample < 2; sample++) {
+    static const char *const names[] = {"greedy", "sampling", "beams", "groups of beams"};
+    for (int kind = 0; kind < 4; kind++) {
         tg_gen_settings s;
         REQUIRE_OK(tg_gen_settings_read(&s, NULL, "generation_kwargs", &arena, &err));
-        s.do_sample = sample == 1;
+        s.do_sample = kind == 1;
+        s.num_beams = kind >= 2 ? 4 : 1;
+        s.num_beam_groups = kind == 3 ? 2 : 1;
         s.max_new_tokens = 20;
+        s.repetition_penalty = 1.1;
         tg_generator *g;
-        REQUIRE_OK(tg_generator_create(&g, m, &s, 4, 40, &err));
+        tg_decoder_caps caps = {.slots = (int)(4 * s.num_beams), .len = 40};
+        REQUIRE_OK(tg_generator_create(&g, m, &s, caps, &err));
         int32_t prompt[] = {5, 7, 9};
         for (uint64_t i = 0; i < 4; i++)
             CHECK_OK(tg_generator_add(g, i, prompt, 3, 1, TG_RNG_SAMPLE, i, &err));
@@ -181,7 +186,7 @@ TEST(every_token_of_generation) {
         unsigned long long before = count();
         for (int i = 0; i < 12; i++) CHECK_OK(tg_generator_advance(g, ignore_result, NULL, &err));
         tg_check(count() == before, __FILE__, __LINE__, "%s: %llu allocations in 12 tokens",
-                 sample ? "sampling" : "greedy", count() - before);
+                 names[kind], count() - before);
         CHECK(tg_generator_active(g));
         tg_generator_destroy(&g);
     }

@@ -120,7 +120,7 @@ static const struct {
     {PPO, "alg.id=nlpo", "maskable_causal_lm_actor_critic_policy", TG_CONFIG},
     {PPO, "alg.id=trpo", "trpo", TG_UNSUPPORTED},
     {PPO, "alg.policy.id=seq2seq_lm_actor_critic_policy", "seq2seq", TG_UNSUPPORTED},
-    {PPO, "alg.policy.args.generation_kwargs.num_beams=4", "num_beams", TG_UNSUPPORTED},
+    {PPO, "alg.policy.args.generation_kwargs.constraints=[1]", "num_beams", TG_UNSUPPORTED},
     {PPO, "train_evaluation.n_iters=0", "n_iters", TG_CONFIG},
     {PPO, "train_evaluation.eval_evry=1", "eval_every", TG_CONFIG},
     {PPO, "train_evaluation=null", "train_evaluation", TG_CONFIG},
@@ -147,7 +147,7 @@ TEST(wrong_configs_are_told_what_to_write) {
 
 TEST(schema_only_accepts_what_is_not_built_and_names_it) {
     const char *known[] = {"alg.id=trpo", "alg.policy.id=maskable_seq2seq_lm_actor_critic_policy",
-                           "alg.policy.args.generation_kwargs.num_beams=4"};
+                           "alg.policy.args.generation_kwargs.constraints=[1]"};
     for (size_t i = 0; i < 3; i++) {
         tg_arena a = {0};
         tg_train_settings s;

@@ -1,0 +1,69 @@
+/* What a model's folder says about generation. As transformers does, generation_config.json alone counts where it exists; folders from
+ * before it have the same keys in config.json. */
+#include "learner/policy/gen_settings.h"
+
+#include "common/base/alloc.h"
+#include "common/base/file.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static tg_status add_key(tg_node *map, const char *key, const json_t *value, const char *file,
+                         tg_arena *arena, tg_error *err) {
+    char *text = json_dumps(value, JSON_ENCODE_ANY);
+    if (!text) return tg_fail_nomem(err, 0);
+    tg_node *node = NULL;
+    tg_status st = tg_tree_parse(arena, file, text, strlen(text), &node, err);
+    free(text); /* jansson's memory */
+    if (st != TG_OK) return st;
+    node->key = key;
+    map->items[map->n_items++] = node;
+    return TG_OK;
+}
+
+static tg_status merge(const tg_node **node, const json_t *root, const char *file, tg_arena *arena,
+                       tg_error *err) {
+    size_t n_given = *node ? (*node)->n_items : 0, n_keys = 0;
+    while (tg_gen_options[n_keys].type != TG_T_END) n_keys++;
+    tg_node *map = tg_arena_alloc(arena, sizeof *map);
+    tg_node **items = tg_arena_array(arena, n_given + n_keys, sizeof *items);
+    if (!map || !items) return tg_fail_nomem(err, (n_given + n_keys) * sizeof *items);
+    *map = *node ? **node : (tg_node){.kind = TG_NODE_MAP, .file = file};
+    if (n_given) memcpy(items, (*node)->items, n_given * sizeof *items);
+    map->kind = TG_NODE_MAP;
+    map->items = items;
+    map->n_items = n_given;
+    for (const tg_opt *row = tg_gen_options; row->type != TG_T_END; row++) {
+        const json_t *value = json_object_get(root, row->key);
+        if (!value || json_is_null(value) || tg_node_get(*node, row->key)) continue;
+        tg_status st = add_key(map, row->key, value, file, arena, err);
+        if (st != TG_OK) return st;
+    }
+    *node = map;
+    return TG_OK;
+}
+
+tg_status tg_gen_model_defaults(const tg_node **node, const char *folder, tg_arena *arena,
+                                tg_error *err) {
+    if (tg_node_is_null(*node)) *node = NULL;
+    if (*node && (*node)->kind != TG_NODE_MAP) return TG_OK; /* the reader says what is wrong */
+    tg_status st = TG_OK;
+    for (int legacy = 0; legacy < 2; legacy++) {
+        char *path = tg_path_join(folder, legacy ? "config.json" : "generation_config.json");
+        const char *file = path ? tg_arena_strdup(arena, path) : NULL;
+        tg_free(path);
+        if (!file) return tg_fail_nomem(err, 0);
+        if (!tg_path_exists(file)) continue;
+        json_error_t why;
+        json_t *root = json_load_file(file, 0, &why);
+        if (!json_is_object(root))
+            st = tg_fail(err, TG_DATA, "%s: line %d: %s", file, root ? 1 : why.line,
+                         root ? "expected a JSON object" : why.text);
+        else
+            st = merge(node, root, file, arena, err);
+        json_decref(root);
+        break;
+    }
+    return st;
+}

@@ -1,0 +1,32 @@
+/* Arithmetic on one row of logits or log-probs: what sampling and beam search do V times for each token.
+ * Everything is O(n) with plain vectors of four floats: the same bits on every machine. */
+#ifndef TG_POLICY_ROW_MATH_H
+#define TG_POLICY_ROW_MATH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TG_ROW_BLOCK = 64, TG_ROW_FEW = 256 };
+
+/* Floats that tg_row_exp needs for the sums of blocks. */
+static inline int tg_row_blocks(int n) {
+    return (n + TG_ROW_BLOCK - 1) / TG_ROW_BLOCK;
+}
+
+float tg_row_max(const float *x, int n); /* -inf when n is 0; NaN if one is there */
+/* e[i] = exp(x[i] - top), blocks[b] = the sum of 64 of them; returns the sum of all. e and x may be the same;
+ * e and blocks may be NULL. Relative error below 3e-7; -inf gives 0. */
+double tg_row_exp(const float *x, int n, float top, float *e, float *blocks);
+/* The first index whose sum of e[0..i] exceeds target, or the last with e > 0. */
+int tg_row_find(const float *e, const float *blocks, int n, double target);
+
+/* The k-th largest, 1 <= k <= n; no NaN. work (n), or (k) if k is at most TG_ROW_FEW, is overwritten. */
+float tg_row_kth_largest(const float *x, int n, int k, float *work);
+
+/* Adds weights in ascending order of key (ties: of index) and finds the first element at which the sum reaches `mass`
+ * (inclusive) or passes it, or the last element: *at is its key, *skipped how many with the same key lie before it. Keys
+ * are not negative, not -0 and not NaN; n > 0. */
+void tg_row_mass(const float *key, const float *weight, int n, double mass, bool inclusive,
+                 float *at, int *skipped);
+
+#endif
