@@ -119,7 +119,7 @@ TEST(a_row_does_not_depend_on_its_batch) {
     static const char *const families[] = {"gpt2",  "gpt_neo", "gptj",  "gpt_neox",
                                            "opt",   "bloom",   "llama", "mistral",
                                            "qwen2", "qwen3",   "gemma", "gemma2"};
-    static const char *const backends[] = {"ref"};
+    static const char *const backends[] = {"ref", "cpu"};
     for (size_t k = 0; k < sizeof backends / sizeof *backends; k++) {
         tg_backend *be;
         REQUIRE_OK(tg_backend_open(&be, backends[k], 2, &err));
