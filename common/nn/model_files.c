@@ -67,7 +67,8 @@ tg_status tg_model_write_generation(const char *folder, const tg_arch *arch, con
         int32_t id;
     } ids[] = {{"bos_token_id", arch->bos_id},
                {"eos_token_id", arch->eos_id},
-               {"pad_token_id", arch->pad_id}};
+               {"pad_token_id", arch->pad_id},
+               {"decoder_start_token_id", arch->kind == TG_KIND_SEQ2SEQ ? arch->start_id : -1}};
     for (size_t i = 0; o && !text && i < TG_COUNT_OF(ids); i++)
         if (ids[i].id >= 0) json_object_set_new(o, ids[i].key, json_integer(ids[i].id));
     tg_status st = write_json(folder, "generation_config.json", o, err);
