@@ -34,6 +34,12 @@ tg_status tg_model_params(tg_params *p, const tg_arch *arch, unsigned flags, tg_
     a.value_head = flags & TG_MODEL_VALUE_HEAD;
     tg_status st = tg_params_init(p, &a, err);
     unsigned unfrozen = flags >> TG_MODEL_UNFROZEN_SHIFT;
+    if (st == TG_OK && unfrozen && arch->n_groups) {
+        tg_params_fini(p);
+        return tg_fail(err, TG_UNSUPPORTED,
+                       "model: the layers of %s share their parameters: train all of them",
+                       arch->family);
+    }
     if (st == TG_OK && unfrozen)
         tg_params_freeze(p, &a, (int)TG_MIN(unfrozen - 1, (unsigned)arch->n_layers));
     return st;

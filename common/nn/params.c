@@ -141,6 +141,8 @@ static bool is_frozen(const tg_param *p, const tg_arch *arch, int unfrozen) {
     case TG_ROLE_REL_BIAS:
     case TG_ROLE_EMBED_NORM_W:
     case TG_ROLE_EMBED_NORM_B: return true;
+    case TG_ROLE_HEAD_IN_W:
+    case TG_ROLE_HEAD_IN_B:
     case TG_ROLE_HEAD_W:
     case TG_ROLE_HEAD_B: return unfrozen == 0;
     default: return p->layer >= 0 && p->layer < arch->n_layers - unfrozen;

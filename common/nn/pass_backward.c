@@ -276,7 +276,8 @@ static void heads_backward(tg_pass *p, float *dhidden, bool lm, bool value) {
     if (lm && t->arch.logit_scale > 0)
         ops->scale(t->be, dlm, t->arch.logit_scale, (size_t)A * (size_t)E);
     if (lm && t->arch.narrow_embed) {
-        tg_pass_weight_backward(t, &t->top, TG_ROLE_HEAD_IN_W, dlm, b->hidden, A, E, C);
+        if (t->top.g[TG_ROLE_HEAD_IN_W])
+            tg_pass_weight_backward(t, &t->top, TG_ROLE_HEAD_IN_W, dlm, b->hidden, A, E, C);
         tg_pass_input_backward(t, &t->top, TG_ROLE_HEAD_IN_W, dhidden, dlm, A, E, C, false);
     }
     if (!value) return;

@@ -92,13 +92,14 @@ static void check_grads(const char *model, const tg_model *m, const struct golde
     }
 }
 
-static void check_model(const char *name, const struct golden *g, tg_model *m) {
+static void check_model(const char *name, const struct golden *g, tg_model *m, unsigned mode) {
     const tg_batch *b = &g->batch;
     const size_t N = (size_t)b->n_tokens, S = (size_t)b->n_seqs, C = (size_t)m->arch.width;
     const size_t L = (size_t)m->arch.n_labels;
     tg_pass *p = NULL;
     tg_pass_caps caps = {.tokens = (int)N, .seqs = (int)S, .actions = (int)N};
-    REQUIRE_OK(tg_pass_create(&p, m, caps, true, &err));
+    m->be->ops->fill(m->be, m->grad, 0.0f, m->params.grad_total);
+    REQUIRE_OK(tg_pass_create(&p, m, caps, mode, &err));
     float *out = malloc((N + S * L) * sizeof *out), *states = malloc(N * C * sizeof *states);
     const char *head = m->arch.labels ? "labels" : "value",
                *d = m->arch.labels ? "dlabels" : "dvalue";
@@ -134,7 +135,8 @@ TEST(every_family_as_in_transformers) {
             open_golden(&g, names[i]);
             CHECK_OK(
                 tg_model_open(&m, be, g.folder, TG_MODEL_TRAINABLE | TG_MODEL_VALUE_HEAD, 1, &err));
-            if (m) check_model(names[i], &g, m);
+            if (m) check_model(names[i], &g, m, TG_PASS_TRAIN);
+            if (m) check_model(names[i], &g, m, TG_PASS_RECOMPUTE);
             tg_model_destroy(&m);
             close_golden(&g);
         }
@@ -397,6 +399,47 @@ TEST(what_is_not_built_is_refused_by_name) {
                  "%s %s: %s: %s", cases[i].name, cases[i].key, tg_status_name(st), err.msg);
         close_golden(&g);
     }
+}
+
+/* Of two layers the lower one and the embeddings get no gradient, the others what they get when all is trained. */
+TEST(frozen_layers_leave_the_others_their_gradients) {
+    tg_backend *be = NULL;
+    tg_model *all = NULL, *some = NULL;
+    struct golden g = {0};
+    REQUIRE_OK(tg_backend_open(&be, "cpu", 1, &err));
+    open_golden(&g, "bert");
+    REQUIRE_OK(tg_model_open(&all, be, g.folder, TG_MODEL_TRAINABLE, 1, &err));
+    REQUIRE_OK(tg_model_open(&some, be, g.folder, TG_MODEL_TRAIN_LAST(1), 1, &err));
+    float logits[64], *weights = floats(&g, "dlabels");
+    for (int k = 0; k < 2; k++) {
+        tg_model *m = k ? some : all;
+        tg_pass *p = NULL;
+        tg_pass_caps caps = {.tokens = g.batch.n_tokens, .seqs = g.batch.n_seqs};
+        REQUIRE_OK(tg_pass_create(&p, m, caps, TG_PASS_TRAIN, &err));
+        CHECK_OK(tg_pass_labels(p, &g.batch, logits, &err));
+        CHECK_OK(tg_pass_labels_backward(p, weights, &err));
+        tg_pass_destroy(&p);
+    }
+    for (size_t i = 0; i < all->params.n; i++) {
+        const tg_param *p = &all->params.list[i];
+        bool frozen = p->layer == 0 || strstr(p->name, "embeddings") != NULL;
+        float *a = malloc(p->count * sizeof *a), *b = malloc(p->count * sizeof *b);
+        CHECK_OK(tg_model_get_grad(all, p->name, a, p->count, &err));
+        tg_status st = tg_model_get_grad(some, p->name, b, p->count, &err);
+        tg_check((st != TG_OK) == frozen, __FILE__, __LINE__, "%s", p->name);
+        if (st == TG_OK) CHECK(!memcmp(a, b, p->count * sizeof *a));
+        free(a);
+        free(b);
+    }
+    free(weights);
+    tg_model_destroy(&all);
+    tg_model_destroy(&some);
+    close_golden(&g);
+    open_golden(&g, "albert");
+    CHECK_EQ(tg_model_open(&all, be, g.folder, TG_MODEL_TRAIN_LAST(1), 1, &err), TG_UNSUPPORTED);
+    CHECK(strstr(err.msg, "share their parameters") != NULL);
+    close_golden(&g);
+    tg_backend_close(&be);
 }
 
 TEST(out_of_memory_is_reported) {
