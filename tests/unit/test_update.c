@@ -28,11 +28,8 @@ static const tg_arch small = {.family = "gpt2",
                               .pad_id = 0};
 
 static void ppo_defaults(tg_ppo_opts *o) {
-    tg_arena arena = {0};
+    static tg_arena arena; /* the options' texts live in it until the program ends */
     CHECK_OK(tg_opts_read(tg_ppo_options, o, NULL, "alg.args", &arena, &err));
-    o->minibatch = "sequence"; /* not the arena's copy */
-    o->device = NULL;
-    tg_arena_fini(&arena);
 }
 
 /* Networks with larger weights than GPT-2's initialisation, so that nothing is near zero by construction. */
