@@ -1,6 +1,6 @@
 /* textgen detokenize: ids to text on files and pipes.
  *
- * Without --jsonl the whole input is one list of ids, decoded as it comes; with it each line is a list of its own and
+ * Without --jsonl the whole input is one list of ids; with it each line is a list of its own and
  * gives one line, in order. */
 #include "common/cli/tokenizer.h"
 

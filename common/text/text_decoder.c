@@ -53,12 +53,13 @@ static void strip(tg_buf *b, size_t start, const tg_decoder_step *step) {
     b->data[b->len] = 0;
 }
 
+const char *const tg_clean_up_rules[TG_CLEAN_UP_RULES][2] = {
+    {" .", "."},     {" ?", "?"},   {" !", "!"},   {" ,", ","},     {" ' ", "'"},
+    {" n't", "n't"}, {" 'm", "'m"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+
 void tg_text_decoder_clean_up(tg_buf *out, size_t start) {
-    static const char *const rules[][2] = {
-        {" .", "."},     {" ?", "?"},   {" !", "!"},   {" ,", ","},     {" ' ", "'"},
-        {" n't", "n't"}, {" 'm", "'m"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        replace(out, start, rules[i][0], rules[i][1]);
+    for (size_t i = 0; i < TG_CLEAN_UP_RULES; i++)
+        replace(out, start, tg_clean_up_rules[i][0], tg_clean_up_rules[i][1]);
 }
 
 /* The WordPiece decoder's own rules, on one token. */

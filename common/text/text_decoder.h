@@ -68,6 +68,10 @@ typedef struct tg_decoding {
 void tg_text_decoder_put(const tg_text_decoder *d, tg_decoding *t, int32_t id);
 void tg_text_decoder_end(const tg_text_decoder *d, tg_decoding *t);
 
+/* Replaced one after the other: " ." -> "." … */
+enum { TG_CLEAN_UP_RULES = 10 };
+extern const char *const tg_clean_up_rules[TG_CLEAN_UP_RULES][2];
+
 /* clean_up_tokenization_spaces of transformers 4.18, in place on out from `start` on: " ." -> "."
  * and so on. */
 void tg_text_decoder_clean_up(tg_buf *out, size_t start);

@@ -87,15 +87,27 @@ size_t tg_utf8_count(const char *s, size_t len) {
     return n;
 }
 
-void tg_utf8_append_lossy(tg_buf *out, const char *s, size_t len) {
-    while (len) {
-        size_t good = tg_utf8_valid_prefix(s, len);
-        tg_buf_append(out, s, good);
-        s += good, len -= good;
-        if (!len) break;
+static size_t append(tg_buf *out, const char *s, size_t len, bool end) {
+    size_t used = 0;
+    while (used < len) {
+        size_t good = tg_utf8_valid_prefix(s + used, len - used);
+        tg_buf_append(out, s + used, good);
+        used += good;
+        if (used == len) break;
         bool whole;
-        unsigned bad = maximal_part((const unsigned char *)s, len, &whole);
+        unsigned char lo, hi;
+        unsigned bad = maximal_part((const unsigned char *)s + used, len - used, &whole);
+        if (!end && bad == len - used && lead((unsigned char)s[used], &lo, &hi) > bad) break;
         tg_buf_append(out, "\xEF\xBF\xBD", 3);
-        s += bad, len -= bad;
+        used += bad;
     }
+    return used;
+}
+
+void tg_utf8_append_lossy(tg_buf *out, const char *s, size_t len) {
+    append(out, s, len, true);
+}
+
+size_t tg_utf8_append_known(tg_buf *out, const char *s, size_t len) {
+    return append(out, s, len, false);
 }

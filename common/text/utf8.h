@@ -30,4 +30,7 @@ size_t tg_utf8_count(const char *s, size_t len);
 /* Appends s to out with broken sequences replaced. */
 void tg_utf8_append_lossy(tg_buf *out, const char *s, size_t len);
 
+/* The same, but a sequence at the end that more bytes may complete is left; returns how many bytes were used. */
+size_t tg_utf8_append_known(tg_buf *out, const char *s, size_t len);
+
 #endif

@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import random
+import shutil
 import struct
 import subprocess
 import sys
@@ -286,6 +287,15 @@ def assets(root):
             t.add_special_tokens([EOT])
         elif os.path.exists(folder + "vocab.txt"):
             t = BertTokenizer(folder + "vocab.txt").backend_tokenizer
+        elif glob.glob(folder + "*.model"):  # T5's, without a config
+            with tempfile.TemporaryDirectory() as tmp:
+                shutil.copy(glob.glob(folder + "*.model")[0], tmp + "/spiece.model")
+                json.dump({"tokenizer_class": "T5Tokenizer"}, open(tmp + "/tokenizer_config.json", "w"))
+                t = Tokenizer.from_str(AutoTokenizer.from_pretrained(tmp).backend_tokenizer.to_str())
+                os.remove(tmp + "/tokenizer_config.json")
+                specials = [a.content for a in t.get_added_tokens_decoder().values()][:12]
+                compare(folder, tmp, t, strings(SEED + 7, N, specials))
+            continue
         else:
             continue
         p = subprocess.run([TEXTGEN, "tokenize", "--tokenizer", folder], input="", capture_output=True, text=True)
