@@ -1,4 +1,4 @@
-/* textgen tokenizer train: a byte-level BPE tokenizer from text. */
+/* textgen tokenizer train: a byte-level BPE or a unigram tokenizer from text. */
 #include "common/cli/tokenizer.h"
 
 #include "common/base/alloc.h"
@@ -6,6 +6,7 @@
 #include "common/base/str.h"
 #include "common/config/locate.h"
 #include "common/text/bpe_train.h"
+#include "common/text/unigram_train.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -31,8 +32,19 @@ tg_status tg_cli_bad_lines(long bad, tg_error *err) {
     return tg_fail(err, TG_DATA, "%ld line%s could not be used", bad, bad == 1 ? "" : "s");
 }
 
+/* Which trainer the texts go to: the other is NULL. */
+typedef struct trainer {
+    tg_bpe_trainer *bpe;
+    tg_unigram_trainer *unigram;
+} trainer;
+
+static tg_status add_text(trainer *t, const char *text, size_t len, tg_error *err) {
+    return t->bpe ? tg_bpe_trainer_add(t->bpe, text, len, err)
+                  : tg_unigram_trainer_add(t->unigram, text, len, err);
+}
+
 /* {"text": "…"} a line; the line's number is for messages. */
-static tg_status add_jsonl(tg_bpe_trainer *b, const char *path, const char *text, size_t len,
+static tg_status add_jsonl(trainer *t, const char *path, const char *text, size_t len,
                            tg_error *err) {
     tg_status st = TG_OK;
     size_t number = 1;
@@ -42,7 +54,7 @@ static tg_status add_jsonl(tg_bpe_trainer *b, const char *path, const char *text
         json_t *line = json_loadb(text + i, n, 0, NULL);
         const json_t *value = json_object_get(line, "text");
         if (json_is_string(value))
-            st = tg_bpe_trainer_add(b, json_string_value(value), json_string_length(value), err);
+            st = add_text(t, json_string_value(value), json_string_length(value), err);
         else if (n)
             st = tg_fail(err, TG_DATA, "%s:%zu: expected an object with a string \"text\"", path,
                          number);
@@ -52,51 +64,60 @@ static tg_status add_jsonl(tg_bpe_trainer *b, const char *path, const char *text
     return st;
 }
 
-static tg_status add_file(tg_bpe_trainer *b, const char *path, tg_error *err) {
+static tg_status add_file(trainer *t, const char *path, tg_error *err) {
     tg_buf text = {0};
     tg_status st = tg_file_read(path, (size_t)8 << 30, &text, err);
     if (st == TG_OK && tg_str_ends(path, ".jsonl"))
-        st = add_jsonl(b, path, text.data, text.len, err);
+        st = add_jsonl(t, path, text.data, text.len, err);
     else if (st == TG_OK)
-        st = tg_bpe_trainer_add(b, text.data, text.len, err);
+        st = add_text(t, text.data, text.len, err);
     tg_buf_fini(&text);
     return st;
 }
 
-static tg_status train(const tg_bpe_train_options *options, const char *out, const tg_args *args,
-                       tg_error *err) {
-    tg_bpe_trainer *b = NULL;
+static tg_status train(const tg_bpe_train_options *options, bool unigram, const char *out,
+                       const tg_args *args, tg_error *err) {
+    trainer b = {0};
     tg_tokenizer *t = NULL;
-    tg_status st = tg_bpe_trainer_create(&b, err);
+    tg_status st =
+        unigram ? tg_unigram_trainer_create(&b.unigram, err) : tg_bpe_trainer_create(&b.bpe, err);
     for (size_t i = 1; i < args->n_positional && st == TG_OK; i++)
-        st = add_file(b, args->positional[i], err);
-    if (st == TG_OK) st = tg_bpe_train(b, options, &t, err);
+        st = add_file(&b, args->positional[i], err);
+    const tg_unigram_train_options u = {.vocab_size = options->vocab_size,
+                                        .max_length = options->max_length};
+    if (st == TG_OK)
+        st = unigram ? tg_unigram_train(b.unigram, &u, &t, err)
+                     : tg_bpe_train(b.bpe, options, &t, err);
     if (st == TG_OK) st = tg_tokenizer_save(t, out, err);
     if (st == TG_OK) fprintf(stderr, "%s: %d tokens\n", out, (int)tg_tokenizer_size(t));
     tg_tokenizer_destroy(&t);
-    tg_bpe_trainer_destroy(&b);
+    tg_bpe_trainer_destroy(&b.bpe);
+    tg_unigram_trainer_destroy(&b.unigram);
     return st;
 }
 
 int tg_cmd_tokenizer(int argc, char **argv) {
-    const char *out = NULL, *special = "<|endoftext|>";
+    const char *out = NULL, *special = "<|endoftext|>", *kind = "bpe";
     tg_bpe_train_options options = {.vocab_size = 1024, .min_frequency = 2};
     const tg_flag flags[] = {
         {"out", TG_FLAG_STR, &out, "DIR", "Folder for tokenizer.json and the files beside it."},
+        {"kind", TG_FLAG_STR, &kind, "KIND",
+         "bpe: byte-level pairs, as GPT-2; unigram: pieces by probability, as T5."},
         {"vocab-size", TG_FLAG_INT, &options.vocab_size, "N",
-         "Tokens in all; at least 256 and the special one."},
-        {"special", TG_FLAG_STR, &special, "TOKEN", "The token that begins and ends a text."},
+         "Tokens in all; bpe: at least 256 and the special one, unigram: the characters and 3."},
+        {"special", TG_FLAG_STR, &special, "TOKEN", "bpe: the token that begins and ends a text."},
         {"min-frequency", TG_FLAG_INT, &options.min_frequency, "N",
-         "Pairs that occur less often are not merged."},
+         "bpe: pairs that occur less often are not merged."},
         {"max-length", TG_FLAG_INT, &options.max_length, "N",
          "model_max_length of the tokenizer; 0: none."},
         {0}};
     const tg_args_spec spec = {
         "textgen tokenizer",
-        "train --out DIR [--vocab-size N] [--special TOKEN] FILE…",
-        "Trains a byte-level BPE tokenizer from text files, or from the \"text\" of .jsonl files.",
+        "train --out DIR [--kind bpe|unigram] [--vocab-size N] FILE…",
+        "Trains a tokenizer from text files, or from the \"text\" of .jsonl files.",
         flags,
-        "  textgen tokenizer train --out tok --vocab-size 512 README.md\n",
+        "  textgen tokenizer train --out tok --vocab-size 512 README.md\n"
+        "  textgen tokenizer train --kind unigram --out tok --vocab-size 400 README.md\n",
         2,
         -1,
         true};
@@ -112,8 +133,10 @@ int tg_cmd_tokenizer(int argc, char **argv) {
         st = tg_fail(&err, TG_USAGE, "unknown action '%s' (there is: train)", args.positional[0]);
     else if (!out)
         st = tg_fail(&err, TG_USAGE, "--out DIR is missing");
+    else if (strcmp(kind, "bpe") && strcmp(kind, "unigram"))
+        st = tg_fail(&err, TG_USAGE, "--kind %s: expected bpe or unigram", kind);
     else
-        st = train(&options, out, &args, &err);
+        st = train(&options, !strcmp(kind, "unigram"), out, &args, &err);
     tg_args_fini(&args);
     return st == TG_OK ? 0 : tg_args_report(spec.name, &err);
 }

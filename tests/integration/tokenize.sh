@@ -82,6 +82,13 @@ is "training is reproducible" "$(cat trained/* | cksum)" "$(cat trained2/* | cks
 is "files of a trained tokenizer" "merges.txt special_tokens_map.json tokenizer.json tokenizer_config.json vocab.json" "$(cd trained && echo *)"
 gpt2=$work/trained
 is "a trained tokenizer works" "The box has 4 red pens." "$(printf 'The box has 4 red pens.' | tok | detok)"
+"$textgen" tokenizer train --kind unigram --out unigram --vocab-size 200 corpus.jsonl 2>err
+is "unigram training succeeds" 0 $?
+"$textgen" tokenizer train --kind unigram --out unigram2 --vocab-size 200 corpus.jsonl 2>err
+is "unigram training is reproducible" "$(cat unigram/* | cksum)" "$(cat unigram2/* | cksum)"
+is "a trained unigram tokenizer works" "The box has 4 red pens." "$(printf 'The box has 4 red pens.' | "$textgen" tokenize --tokenizer unigram | "$textgen" detokenize --tokenizer unigram --skip-special)"
+code 64 "$textgen" tokenizer train --kind words --out x corpus.jsonl
+code 78 "$textgen" tokenizer train --kind unigram --out x --vocab-size 10 corpus.jsonl
 code 64 "$textgen" tokenizer train corpus.jsonl
 code 64 "$textgen" tokenizer teach --out x corpus.jsonl
 code 66 "$textgen" tokenizer train --out x no-such-file
