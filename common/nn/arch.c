@@ -86,6 +86,7 @@ static tg_status check_ends(const tg_arch *a, tg_error *err) {
         {"n_types", a->types, a->n_types, 1 << 16},
         {"n_labels", a->labels, a->n_labels, 1 << 16},
         {"n_groups", a->n_groups != 0, a->n_groups, a->n_layers},
+        {"inner_group", a->inner_group != 0, a->inner_group, TG_MAX(a->n_groups, 1)},
     };
     for (size_t i = 0; i < TG_COUNT_OF(sizes); i++)
         if (sizes[i].is_there && (sizes[i].value < 1 || sizes[i].value > sizes[i].max))

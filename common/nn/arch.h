@@ -72,7 +72,8 @@ typedef struct tg_arch {
     bool wide_positions; /* those of positions are wide: added behind that product */
     bool types;          /* each token also has a type, one of n_types, with an embedding */
     int n_types;
-    int n_groups; /* of layers that share their parameters; 0: each has its own */
+    int n_groups;    /* sets of layer parameters, which layers share; 0: each has its own */
+    int inner_group; /* sets that lie side by side in a group of the file; 0: 1 */
     bool alibi;
     int rel_buckets, rel_distance; /* scores get a learned number by distance (T5); 0: none */
     bool qkv_by_head; /* rows of the fused matrix: query, key, value of head 0, then of head 1 */

@@ -35,11 +35,15 @@ static bool is_layered(const tg_family_tensor *t) {
     return t->name && strstr(t->name, "%d");
 }
 
-static tg_param *push(tg_params *p, const char *name, int layer, tg_param_role role, tg_init init) {
-    TG_ASSERT(strlen(name) + 8 < TG_PARAM_NAME_MAX);
+static tg_param *push(tg_params *p, const char *name, int layer, int inner, tg_param_role role,
+                      tg_init init) {
+    TG_ASSERT(strlen(name) + 12 < TG_PARAM_NAME_MAX);
     tg_param *param = &p->list[p->n++];
-    const char *number = strstr(name, "%d");
-    if (number)
+    const char *number = strstr(name, "%d"), *second = number ? strstr(number + 2, "%d") : NULL;
+    if (second) /* group, and which of its layers */
+        snprintf(param->name, sizeof param->name, "%.*s%d%.*s%d%s", (int)(number - name), name,
+                 layer / inner, (int)(second - number) - 2, number + 2, layer % inner, second + 2);
+    else if (number)
         snprintf(param->name, sizeof param->name, "%.*s%d%s", (int)(number - name), name, layer,
                  number + 2);
     else
@@ -82,7 +86,7 @@ static void add_row(tg_params *p, const tg_arch *arch, const tg_family_tensor *t
     if (t->role == TG_ROLE_HEAD_W && arch->tied_head) return;
     if (t->when && !is_set(arch, t->when)) return;
     if (t->unless && is_set(arch, t->unless)) return;
-    tg_param *param = push(p, t->name, layer, t->role, t->init);
+    tg_param *param = push(p, t->name, layer, TG_MAX(arch->inner_group, 1), t->role, t->init);
     param->stack = t->stack;
     param->fixed = t->fixed;
     for (; param->ndim < 4 && t->dims[param->ndim] != TG_DIM_NONE; param->ndim++)
@@ -120,7 +124,7 @@ tg_status tg_params_init(tg_params *p, const tg_arch *arch, tg_error *err) {
     if (!p->list) return tg_fail_nomem(err, max * sizeof *p->list);
     add_rows(p, arch, f->tensors);
     if (arch->value_head) {
-        tg_param *v = push(p, "value_head.weight", -1, TG_ROLE_VALUE_W, TG_INIT_LINEAR);
+        tg_param *v = push(p, "value_head.weight", -1, 1, TG_ROLE_VALUE_W, TG_INIT_LINEAR);
         v->ndim = 2;
         v->shape[0] = 1;
         v->shape[1] = arch->width;

@@ -14,11 +14,15 @@ static void find_tensor(tg_tensors *at, const tg_param *p, const tg_model *m) {
     at->g[p->role] = trained ? m->grad + p->grad_offset : NULL;
 }
 
-/* Groups of layers with one set of parameters, which lies at the group's number. From the last layer on, so that no group is
- * overwritten before it was read. */
+/* Layers that share sets of parameters, which lie at the sets' numbers. From the last layer on, so that no set is overwritten before it
+ * was read. */
 static void share_layers(tg_trunk *t) {
-    const int L = t->arch.n_layers, G = t->arch.n_groups;
-    for (int l = L - 1; G && l >= 0; l--) t->layers[l] = t->layers[(int)(l / ((double)L / G))];
+    if (!t->arch.n_groups) return;
+    const int inner = TG_MAX(t->arch.inner_group, 1), groups = t->arch.n_groups / inner;
+    const double per_group =
+        (double)(t->arch.n_layers / inner) / groups; /* as transformers has it */
+    for (int l = t->arch.n_layers - 1; l >= 0; l--)
+        t->layers[l] = t->layers[(int)(l / inner / per_group) * inner + l % inner];
 }
 
 tg_status tg_trunk_init(tg_trunk *t, const tg_model *m, tg_stack stack, tg_error *err) {

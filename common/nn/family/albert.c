@@ -3,7 +3,7 @@
 #include "common/nn/family/encoders.h"
 
 #define D "albert."
-#define H D "encoder.albert_layer_groups.%d.albert_layers.0."
+#define H D "encoder.albert_layer_groups.%d.albert_layers.%d."
 #define W TG_DIM_WIDTH
 static const tg_family_tensor tensors[] = {
     TG_ROW(D "embeddings.word_embeddings.weight", TG_ROLE_TOKEN_EMBED, TG_INIT_NORMAL, TG_DIM_VOCAB,
@@ -65,21 +65,26 @@ static const tg_key keys[] = {TG_SIZE("vocab_size", NULL, vocab_size, 1 << 24, 3
                               TG_KEYS_END};
 
 static tg_status read_config(tg_arch *a, const tg_config_json *c, tg_error *err) {
-    int inner = 0;
     a->pool_act = TG_ACT_TANH;
     a->narrow_embed = true;
     tg_status st = tg_encoder_read(keys, a, c, "Albert", err);
     if (st == TG_OK)
-        st = tg_config_json_int(c, "inner_group_num", NULL, 1, TG_MAX_LAYERS, 1, &inner, err);
-    if (st == TG_OK && inner != 1)
-        st = tg_fail(err, TG_UNSUPPORTED,
-                     "%s: inner_group_num: %d is not built into this version (there is: 1)",
-                     c->path, inner);
-    return st;
+        st = tg_config_json_int(c, "inner_group_num", NULL, 1, 64, 1, &a->inner_group, err);
+    if (st != TG_OK) return st;
+    if (a->n_layers * a->inner_group > TG_MAX_LAYERS || a->n_groups > a->n_layers)
+        return tg_fail(err, TG_DATA, "%s: num_hidden_layers: %d do not go with %d groups of %d",
+                       c->path, a->n_layers, a->n_groups, a->inner_group);
+    a->n_layers *= a->inner_group; /* a layer of theirs runs all of its group's */
+    a->n_groups *= a->inner_group;
+    return TG_OK;
 }
 
 static bool write_config(const tg_arch *a, json_t *o) {
-    return tg_encoder_write(keys, a, o, "Albert");
+    tg_arch theirs = *a;
+    theirs.n_layers /= a->inner_group;
+    theirs.n_groups /= a->inner_group;
+    return !json_object_set_new(o, "inner_group_num", json_integer(a->inner_group)) &&
+           tg_encoder_write(keys, &theirs, o, "Albert");
 }
 
 const tg_family tg_family_albert = {
