@@ -63,10 +63,10 @@ def eight_bits(rng):
 
 
 def close_to_f32(rng):
-    """40 steps on a least-squares problem: 8-bit Adam stays within 8 % of where f32 Adam goes, and its loss falls as far to within 1 %
+    """40 steps on a least-squares problem: 8-bit Adam stays within 6 % of where f32 Adam goes, and its loss falls as far to within 1 %
     of the first one."""
     n, steps, lr = 1024, 40, 0.05
-    target, scale = rng.standard_normal(n), 10.0 ** rng.uniform(-1, 1, n)
+    target, scale = rng.standard_normal(n), 10.0 ** rng.uniform(-0.5, 0.5, n)
     results = {}
     for kind in ("adamw", "adamw_8bit"):
         param, grads = np.zeros(n, np.float32), []
@@ -78,7 +78,7 @@ def close_to_f32(rng):
     loss = {k: float(np.mean((p - target) ** 2)) for k, p in results.items()}
     apart = float(np.sqrt(np.mean((results["adamw"] - results["adamw_8bit"]) ** 2)) / np.sqrt(np.mean(results["adamw"] ** 2)))
     print(f"  8 bit after {steps} steps: {apart:.2%} from f32 (root mean square), loss {loss['adamw_8bit']:.4f} against {loss['adamw']:.4f}")
-    note(apart <= 0.08, f"8-bit Adam is {apart:.2%} from f32 Adam, at most 8 % expected")
+    note(apart <= 0.06, f"8-bit Adam is {apart:.2%} from f32 Adam, at most 6 % expected")
     note(abs(loss["adamw_8bit"] - loss["adamw"]) <= 0.01 * float(np.mean(target ** 2)), f"losses {loss}")
 
 
