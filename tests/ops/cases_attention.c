@@ -1,6 +1,8 @@
 /* attention_forward, attention_backward, attention_decode. */
 #include "tests/ops/ops.h"
 
+#include "common/base/check.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -125,14 +127,26 @@ static void run_decode(tg_backend *be, void *const *b, const ops_problem *p) {
     tg_attn_dims d = dims_of(p);
     int B = p->d[4], max_len = p->d[5], q_stride = p->d[6];
     d.slopes = b[6];
-    be->ops->attention_decode(be, b[0], b[1], q_stride, b[2], b[3], max_len, b[4], b[5], B, d);
+    d.half_cache = p->d[7];
+    if (!d.half_cache) {
+        be->ops->attention_decode(be, b[0], b[1], q_stride, b[2], b[3], max_len, b[4], b[5], B, d);
+        return;
+    }
+    const int rows = (B + 2) * max_len, C = d.G * d.D;
+    uint16_t *k = tg_backend_alloc(be, 2 * (size_t)rows * (size_t)C * sizeof *k, NULL);
+    TG_ASSERT(k);
+    uint16_t *v = k + (size_t)rows * (size_t)C;
+    be->ops->narrow_rows(be, k, b[2], NULL, rows, C);
+    be->ops->narrow_rows(be, v, b[3], NULL, rows, C);
+    be->ops->attention_decode(be, b[0], b[1], q_stride, k, v, max_len, b[4], b[5], B, d);
+    tg_backend_free(be, k);
 }
 
 static void make_decode(ops_problem *p, ops_ctx *c, int H, int G, int D, int B, int max_len,
-                        const variant *v) {
+                        bool half, const variant *v) {
     const int n_slots = B + 2, q_stride = (H + 2 * G) * D;
-    ops_begin(p, c, "attention_decode", run_decode, "H=%d G=%d D=%d B=%d max_len=%d", H, G, D, B,
-              max_len);
+    ops_begin(p, c, "attention_decode", run_decode, "H=%d G=%d D=%d B=%d max_len=%d%s", H, G, D, B,
+              max_len, half ? " bf16" : "");
     ops_out(p, "out", (size_t)(B * H * D), 2e-6);
     ops_in(p, "q", (size_t)(B * q_stride), 2);
     size_t cache = (size_t)n_slots * (size_t)(max_len * G * D);
@@ -142,8 +156,8 @@ static void make_decode(ops_problem *p, ops_ctx *c, int H, int G, int D, int B, 
     for (int i = 0; i < B; i++) slots[i] = (int32_t)((i * 7 + 1) % n_slots);
     int32_t *lengths = ops_ints(p, "lengths", (size_t)B, max_len);
     for (int i = 0; i < B; i++) lengths[i] += 1, p->bytes += 8.0 * lengths[i] * G * D;
-    int d[] = {H, G, D, 0, B, max_len, q_stride};
-    for (int i = 0; i < 7; i++) p->d[i] = d[i];
+    int d[] = {H, G, D, 0, B, max_len, q_stride, half};
+    for (int i = 0; i < 8; i++) p->d[i] = d[i];
     p->flops = p->bytes / 2 * H / G;
     set_variant(p, v, H);
 }
@@ -188,14 +202,17 @@ static void test(ops_ctx *c) {
             }
         }
     static const int decode[][5] = {{1, 1, 1, 1, 1},    {2, 1, 16, 3, 9},     {4, 4, 32, 17, 50},
-                                    {3, 3, 20, 5, 300}, {12, 12, 64, 2, 600}, {2, 2, 7, 0, 4}};
+                                    {3, 3, 20, 5, 300}, {12, 12, 64, 2, 600}, {2, 2, 7, 0, 4},
+                                    {40, 2, 24, 2, 70}};
     for (size_t i = 0; i < sizeof decode / sizeof *decode && ops_wanted(c, "attention_decode");
          i++) {
         const int *d = decode[i];
         for (size_t k = 0; k < sizeof variants / sizeof *variants; k++) {
             if (variants[k].by_head && d[0] != d[1]) continue;
-            make_decode(&p, c, d[0], d[1], d[2], d[3], d[4], &variants[k]);
-            ops_compare(c, &p);
+            for (int half = 0; half < 2; half++) {
+                make_decode(&p, c, d[0], d[1], d[2], d[3], d[4], half, &variants[k]);
+                ops_compare(c, &p);
+            }
         }
     }
 }
@@ -239,9 +256,9 @@ static void perf(ops_ctx *c) {
                 ops_end(&p);
         }
     if (!ops_wanted(c, "attention_decode")) return;
-    make_decode(&p, c, 12, 12, 64, 32, 112, &plain);
+    make_decode(&p, c, 12, 12, 64, 32, 112, false, &plain);
     ops_perf(c, &p);
-    make_decode(&p, c, 4, 4, 32, 16, 40, &plain);
+    make_decode(&p, c, 4, 4, 32, 16, 40, false, &plain);
     ops_perf(c, &p);
 }
 

@@ -95,6 +95,7 @@ static const tg_ops cpu_ops = {
     .embed_backward = tg_cpu_embed_backward,
     .gather_rows = tg_cpu_gather_rows,
     .scatter_add_rows = tg_cpu_scatter_add_rows,
+    .narrow_rows = tg_cpu_narrow_rows,
     .attention_forward = tg_cpu_attention_forward,
     .attention_backward = tg_cpu_attention_backward,
     .attention_decode = tg_cpu_attention_decode,

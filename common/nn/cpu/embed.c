@@ -56,3 +56,23 @@ void tg_cpu_scatter_add_rows(tg_backend *be, float *dx, const float *dy, const i
                              int C) {
     tg_cpu_embed_backward(be, dx, dy, rows, n, C);
 }
+
+typedef struct narrow_job {
+    const tg_cpu_kernels *k;
+    uint16_t *y;
+    const float *x;
+    const int32_t *rows;
+    size_t C;
+} narrow_job;
+
+static void narrow_range(void *arg, size_t first, size_t count) {
+    const narrow_job *j = arg;
+    for (size_t i = first; i < first + count; i++)
+        j->k->narrow(j->y + (j->rows ? (size_t)j->rows[i] : i) * j->C, j->x + i * j->C, j->C);
+}
+
+void tg_cpu_narrow_rows(tg_backend *be, uint16_t *y, const float *x, const int32_t *rows, int n,
+                        int C) {
+    narrow_job j = {be->kernels, y, x, rows, (size_t)C};
+    if (n > 0 && C > 0) tg_cpu_for(be, (size_t)n, tg_cpu_grain(32768, C), narrow_range, &j);
+}

@@ -78,6 +78,20 @@ typedef struct tg_score_shape {
     int reach;
 } tg_score_shape;
 
+/* Query heads [first, first + heads) of one token against n rows of a cache, `ld` elements apart, f32 or with `half` bf16; `share` query
+ * heads use one head of a row. out (heads, D); heads of q lie q_step apart; shape (heads). */
+enum { TG_DECODE_HEADS = 16 }; /* at most */
+typedef struct tg_decode_task {
+    float *out;
+    const float *q;
+    size_t q_step;
+    const void *k, *v;
+    bool half;
+    size_t ld;
+    int n, D, first, heads, share;
+    const tg_score_shape *shape;
+} tg_decode_task;
+
 typedef struct tg_cpu_kernels {
     const char *isa;
 
@@ -92,7 +106,6 @@ typedef struct tg_cpu_kernels {
 
     /* bf16.c */
     void (*narrow)(uint16_t *to, const float *from, size_t n); /* to nearest even */
-    void (*widen)(float *to, const uint16_t *from, size_t n);
 
     /* activation.c; kind: tg_act */
     void (*act)(float *y, const float *x, size_t n, int kind);
@@ -161,13 +174,8 @@ typedef struct tg_cpu_kernels {
     void (*score_bias)(const tg_score_tile *t, const float *line);
     /* line (as above) += the sums of d, as s, at each distance. */
     void (*score_bias_grad)(const tg_score_tile *t, const float *d, float *line);
-    /* decode with softcap, slope or bias. */
-    void (*decode_shaped)(float *out, const float *q, const float *k, const float *v, int n,
-                          size_t ld, int D, const tg_score_shape *shape);
     float (*dot)(const float *a, const float *b, int n);
-    /* One query against n keys and values, rows ld apart. */
-    void (*decode)(float *out, const float *q, const float *k, const float *v, int n, size_t ld,
-                   int D, float scale);
+    void (*decode)(const tg_decode_task *t);
 
     /* out[m * ldm + j * ldn] = (or +=) a[m] . b[j], rows of K floats; m < M, j < N. */
     void (*dots)(float *out, size_t ldm, size_t ldn, const float *a, size_t lda, const float *b,

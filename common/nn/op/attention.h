@@ -15,7 +15,7 @@
  * backward: dq, dk, dv += ... (same strides as q, k, v), from dout, out (N, H*D), lse. dbias, as bias, += the sums of the
  *           scores' gradients at each distance, in a fixed order; NULL: frozen.
  * decode:   one query row per entry of a batch of B slots, against a cache. k_cache, v_cache: slot-major, each slot
- *           (max_len, G*D). Entry b uses slot slots[b] and its first lengths[b] rows (the newest key and value are
+ *           (max_len, G*D), f32 or with half_cache bf16. Entry b uses slot slots[b] and its first lengths[b] rows (the newest key and value are
  *           already stored; the query is at lengths[b] - 1). q, out (B, H*D) with q rows q_stride apart and q_step; the cache is dense.
  * scale > 0; cpu: D <= 512. */
 #ifndef TG_NN_OP_ATTENTION_H
@@ -39,6 +39,7 @@ typedef struct tg_attn_dims {
     int reach;
     const int32_t *k_begin, *k_end; /* (n_seqs); NULL: as the queries */
     int kv_stride;
+    bool half_cache; /* decode: the cache is bf16 */
 } tg_attn_dims;
 
 typedef void tg_op_attention_forward(struct tg_backend *be, float *out, float *lse, const float *q,
@@ -49,7 +50,7 @@ typedef void tg_op_attention_backward(struct tg_backend *be, float *dq, float *d
                                       const float *q, const float *k, const float *v, int stride,
                                       const int32_t *offsets, int n_seqs, tg_attn_dims dims);
 typedef void tg_op_attention_decode(struct tg_backend *be, float *out, const float *q, int q_stride,
-                                    const float *k_cache, const float *v_cache, int max_len,
+                                    const void *k_cache, const void *v_cache, int max_len,
                                     const int32_t *slots, const int32_t *lengths, int B,
                                     tg_attn_dims dims);
 

@@ -1,6 +1,8 @@
 /* Attention, naive: a score is computed again wherever it is needed, so that no buffer exists. */
 #include "common/nn/ref/ref.h"
 
+#include "common/nn/bf16.h"
+
 #include <math.h>
 
 static double dot(const float *a, const float *b, int n) {
@@ -12,7 +14,8 @@ static double dot(const float *a, const float *b, int n) {
 /* One query and head: what its scores depend on. Key 0 lies `distance` rows before the query; rows are `step` floats apart. */
 typedef struct query {
     const float *q, *k, *v;
-    int first, end, distance, D; /* keys seen */
+    const uint16_t *half_k, *half_v; /* in place of k and v, or NULL */
+    int first, end, distance, D;     /* keys seen */
     size_t step;
     double scale, softcap, slope;
     const float *
@@ -42,9 +45,16 @@ static size_t bias_at(const query *a, int j) {
     return (size_t)(distance + a->reach) * (size_t)a->H;
 }
 
+static float element(const float *full, const uint16_t *half, size_t at) {
+    return half ? tg_f32_of_bf16(half[at]) : full[at];
+}
+
 /* Also the derivative with respect to q.k. */
 static double score(const query *a, int j, double *slope) {
-    double s = a->scale * dot(a->q, a->k + (size_t)j * a->step, a->D);
+    double s = 0;
+    for (int d = 0; d < a->D; d++)
+        s += (double)a->q[d] * (double)element(a->k, a->half_k, (size_t)j * a->step + (size_t)d);
+    s *= a->scale;
     *slope = a->scale;
     if (a->softcap > 0) {
         double t = tanh(s / a->softcap);
@@ -64,7 +74,7 @@ static double attend(float *out, const query *a) {
         double acc = 0;
         for (int j = a->first; j < a->end; j++)
             acc += exp(score(a, j, &unused) - top) / sum *
-                   (double)a->v[(size_t)j * a->step + (size_t)d];
+                   (double)element(a->v, a->half_v, (size_t)j * a->step + (size_t)d);
         out[d] = (float)acc;
     }
     return top + log(sum);
@@ -146,7 +156,7 @@ void tg_ref_attention_backward(tg_backend *be, float *dq, float *dk, float *dv, 
 }
 
 void tg_ref_attention_decode(tg_backend *be, float *out, const float *q, int q_stride,
-                             const float *k_cache, const float *v_cache, int max_len,
+                             const void *k_cache, const void *v_cache, int max_len,
                              const int32_t *slots, const int32_t *lengths, int B,
                              tg_attn_dims dims) {
     (void)be;
@@ -157,7 +167,11 @@ void tg_ref_attention_decode(tg_backend *be, float *out, const float *q, int q_s
             size_t kv = (size_t)slots[b] * (size_t)max_len * step + kv_at(&dims, h);
             query a = query_of(&dims, h, lengths[b], lengths[b] - 1);
             a.q = q + (size_t)b * (size_t)q_stride + q_at(&dims, h);
-            a.k = k_cache + kv, a.v = v_cache + kv;
+            if (dims.half_cache)
+                a.half_k = (const uint16_t *)k_cache + kv,
+                a.half_v = (const uint16_t *)v_cache + kv;
+            else
+                a.k = (const float *)k_cache + kv, a.v = (const float *)v_cache + kv;
             a.step = step;
             attend(out + ((size_t)b * dims.H + h) * dims.D, &a);
         }

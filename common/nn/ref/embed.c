@@ -1,6 +1,8 @@
 /* Rows by index, naive. */
 #include "common/nn/ref/ref.h"
 
+#include "common/nn/bf16.h"
+
 void tg_ref_embed_forward(tg_backend *be, float *y, const float *table, const int32_t *ids, int N,
                           int C, bool accumulate) {
     (void)be;
@@ -29,4 +31,13 @@ void tg_ref_gather_rows(tg_backend *be, float *y, const float *x, const int32_t 
 void tg_ref_scatter_add_rows(tg_backend *be, float *dx, const float *dy, const int32_t *rows, int n,
                              int C) {
     tg_ref_embed_backward(be, dx, dy, rows, n, C);
+}
+
+void tg_ref_narrow_rows(tg_backend *be, uint16_t *y, const float *x, const int32_t *rows, int n,
+                        int C) {
+    (void)be;
+    for (int i = 0; i < n; i++)
+        for (int c = 0; c < C; c++)
+            y[(size_t)(rows ? rows[i] : i) * (size_t)C + (size_t)c] =
+                tg_bf16_of_f32(x[(size_t)i * (size_t)C + (size_t)c]);
 }

@@ -41,6 +41,7 @@ static const tg_ops ref_ops = {
     .embed_backward = tg_ref_embed_backward,
     .gather_rows = tg_ref_gather_rows,
     .scatter_add_rows = tg_ref_scatter_add_rows,
+    .narrow_rows = tg_ref_narrow_rows,
     .attention_forward = tg_ref_attention_forward,
     .attention_backward = tg_ref_attention_backward,
     .attention_decode = tg_ref_attention_decode,

@@ -1,4 +1,4 @@
-/* Between float and bf16. */
+/* From float to bf16. */
 #include "common/nn/cpu/kernels/kernels_isa.h"
 
 #include "common/nn/bf16.h"
@@ -6,9 +6,4 @@
 void TG_KERNEL(narrow)(uint16_t *to, const float *from, size_t n) {
 #pragma omp simd
     for (size_t i = 0; i < n; i++) to[i] = tg_bf16_of_f32(from[i]);
-}
-
-void TG_KERNEL(widen)(float *to, const uint16_t *from, size_t n) {
-#pragma omp simd
-    for (size_t i = 0; i < n; i++) to[i] = tg_f32_of_bf16(from[i]);
 }

@@ -10,7 +10,6 @@ void TG_KERNEL(pack_cols)(float *to, const float *b, size_t ldb, bool tb, int co
 void TG_KERNEL(halve_cols)(uint16_t *to, const float *from, int K);
 void TG_KERNEL(gemm_block)(const tg_gemm_block *g);
 void TG_KERNEL(narrow)(uint16_t *to, const float *from, size_t n);
-void TG_KERNEL(widen)(float *to, const uint16_t *from, size_t n);
 void TG_KERNEL(act)(float *y, const float *x, size_t n, int kind);
 void TG_KERNEL(act_grad)(float *dx, const float *dy, const float *x, size_t n, int kind);
 void TG_KERNEL(gated)(float *y, const float *x, size_t rows, size_t F, int kind);
@@ -55,11 +54,8 @@ void TG_KERNEL(score_shape)(const tg_score_tile *t, float softcap, float slope, 
 void TG_KERNEL(score_factor)(const tg_score_tile *t, float *d, const float *factor);
 void TG_KERNEL(score_bias)(const tg_score_tile *t, const float *line);
 void TG_KERNEL(score_bias_grad)(const tg_score_tile *t, const float *d, float *line);
-void TG_KERNEL(decode_shaped)(float *out, const float *q, const float *k, const float *v, int n,
-                              size_t ld, int D, const tg_score_shape *shape);
 float TG_KERNEL(dot)(const float *a, const float *b, int n);
-void TG_KERNEL(decode)(float *out, const float *q, const float *k, const float *v, int n, size_t ld,
-                       int D, float scale);
+void TG_KERNEL(decode)(const tg_decode_task *t);
 void TG_KERNEL(dots)(float *out, size_t ldm, size_t ldn, const float *a, size_t lda, const float *b,
                      size_t ldb, int M, int N, int K, bool accumulate);
 void TG_KERNEL(wide_scores)(float *out, const float *at, const float *b, size_t ldb, int M, int N,

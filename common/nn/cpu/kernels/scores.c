@@ -1,5 +1,4 @@
-/* Attention scores with soft capping, ALiBi slopes or biases by distance (op/attention.h). In tiles a row holds one key for all queries, in decoding
- * all keys for one query. */
+/* Attention scores with soft capping, ALiBi slopes or biases by distance (op/attention.h). A row of a tile holds one key for all queries. */
 #include "common/nn/cpu/kernels/kernels_isa.h"
 
 #include <math.h>
@@ -57,48 +56,4 @@ void TG_KERNEL(score_bias_grad)(const tg_score_tile *t, const float *d, float *l
 #pragma omp simd
         for (int r = 0; r < rows; r++) b[r] += from[r];
     }
-}
-
-/* Key 0 of the row lies `distance` rows before the query. */
-static inline void shape_row(float *s, int n, const tg_score_shape *h, int distance) {
-    const float softcap = h->softcap, inverse = softcap > 0 ? 1.0f / softcap : 0;
-    const float scale = h->scale, slope = h->slope;
-    float unused[256];
-#pragma omp simd
-    for (int j = 0; j < n; j++)
-        s[j] = score_of(s[j], scale, softcap, inverse, slope, (float)(j - distance), &unused[j]);
-    for (int j = 0; h->bias && j < n; j++) {
-        int far = distance - j < h->reach ? distance - j : h->reach; /* never negative */
-        s[j] += h->bias[(size_t)(far + h->reach) * h->bias_step];
-    }
-}
-
-static inline float high_of(const float *s, int n, float high) {
-#pragma omp simd reduction(max : high)
-    for (int j = 0; j < n; j++) high = s[j] > high ? s[j] : high;
-    return high;
-}
-
-/* Keys in blocks with a running softmax, as in decode. */
-void TG_KERNEL(decode_shaped)(float *out, const float *q, const float *k, const float *v, int n,
-                              size_t ld, int D, const tg_score_shape *shape) {
-    enum { BLOCK = 256 };
-    float s[BLOCK], top = -INFINITY, sum = 0;
-    for (int d = 0; d < D; d++) out[d] = 0;
-    for (int j0 = 0; j0 < n; j0 += BLOCK) {
-        const int m = n - j0 < BLOCK ? n - j0 : BLOCK;
-        TG_KERNEL(dots)(s, 0, 1, q, 0, k + (size_t)j0 * ld, ld, 1, m, D, false);
-        shape_row(s, m, shape, n - 1 - j0);
-        const float high = high_of(s, m, top), fix = j0 ? exp_f32(top - high) : 0;
-        top = high;
-        sum *= fix;
-        if (j0 && fix < 1.0f) TG_KERNEL(scale)(out, fix, (size_t)D);
-        for (int j = 0; j < m; j++) {
-            const float p = exp_f32(s[j] - high), *row = v + (size_t)(j0 + j) * ld;
-            sum += p;
-#pragma omp simd
-            for (int d = 0; d < D; d++) out[d] += p * row[d];
-        }
-    }
-    if (n > 0) TG_KERNEL(scale)(out, 1.0f / sum, (size_t)D);
 }
