@@ -16,6 +16,8 @@ enum {
     TILE_COLS = 512,   /* at most */
     TILES_WANTED = 24, /* enough that a late thread costs little */
     FEW_PANELS = 4,
+    FETCH_FROM =
+        3, /* rows; with fewer the processor runs ahead of what is packed by itself, and does so faster */
     ROWS_ALONE = 16384 /* floats of a that are packed sooner than a team is woken */
 };
 
@@ -97,8 +99,9 @@ static void multiply_panel(const gemm_job *j, int p0, int p1, const place *at, c
         block.rows = panel_row(j, p + 1) - row;
         block.a = j->packed + (size_t)row * (size_t)g->K + (size_t)at->k * (size_t)block.rows;
         block.c = g->c + (size_t)(j->first + row) * (size_t)g->ldc + at->n;
-        block.fetch = p - p0 < 2 ? look_ahead(g, at->next_k, at->next_n, p - p0, p1 - p0, nr)
-                                 : (tg_fetch){.at = b};
+        block.fetch = p - p0 < 2 && !(g->packed && j->rows < FETCH_FROM)
+                          ? look_ahead(g, at->next_k, at->next_n, p - p0, p1 - p0, nr)
+                          : (tg_fetch){.at = b};
         j->k->gemm_block(&block);
     }
 }
