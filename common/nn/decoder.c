@@ -1,11 +1,11 @@
 /* Prefill runs the trunk on packed prompts exactly as a scoring pass does and keeps keys and values; a step runs it on one row per
- * slot and attends to what was kept. Cache rows at and behind a slot's length are zero, so that a step can store by adding
- * (scatter_add_rows): one op for all slots. The source of a seq2seq slot is encoded once: what its layers attend to lies in a second
+ * slot and attends to what was kept. The source of a seq2seq slot is encoded once: what its layers attend to lies in a second
  * cache, one run of rows for each slot. One thread at a time, as the backend. */
 #include "common/nn/decoder.h"
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
+#include "common/nn/kv_cache.h"
 #include "common/nn/packed.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ struct encoder {
 
 /* Device buffers, all in one block. W = work_rows(), S = caps.slots. */
 struct buffers {
-    float *k, *v;                 /* (layers, S, len, G*D) */
+    tg_kv_cache kv;
     float *src_k, *src_v;         /* (layers, S, src, G*D) */
     int32_t *src_begin, *src_end; /* (S) rows of the sources of a call's entries */
     int32_t *src_lengths;         /* (S) */
@@ -30,11 +30,8 @@ struct buffers {
     tg_acts acts;                /* W rows */
     int32_t *tokens, *positions; /* (W) */
     int32_t *offsets;            /* (S + 1) prefill */
-    int32_t *k_rows,
-        *v_rows; /* (W * chunks) where row i's keys and values are, counting qkv in chunks */
-    int32_t *slots, *lengths; /* (S) step: lengths with the new token */
+    int32_t *slots, *lengths;    /* (S) step: lengths with the new token */
     int32_t *cache_rows; /* (S) step: where the new key goes; prefill: last row of each sequence */
-    float *kv;           /* (S, G*D) */
     tg_embed_acts embed;
     float *last, *hidden, *mean, *rstd; /* (S,C), (S) */
     float *logits;                      /* (S,V) */
@@ -64,15 +61,6 @@ static int work_rows(int n_slots, int max_len) {
 
 static size_t kv_width(const tg_arch *a) {
     return (size_t)a->n_kv_heads * (size_t)a->head_dim;
-}
-
-/* The keys of a row are one run of G*D floats, or G runs of D with queries and values between them. */
-static int kv_chunks(const tg_arch *a) {
-    return a->qkv_by_head ? a->n_kv_heads : 1;
-}
-
-static int chunk_width(const tg_arch *a) {
-    return (int)kv_width(a) / kv_chunks(a);
 }
 
 /* Embeddings are normalised where they lie. */
@@ -106,23 +94,19 @@ static void carve_decoder(tg_carve *c, const tg_arch *arch, tg_decoder_caps caps
                           tg_trunk *t, tg_trunk *enc) {
     const int n_slots = caps.slots, max_len = caps.len;
     size_t S = (size_t)n_slots, W = (size_t)work_rows(n_slots, max_len), C = (size_t)arch->width;
-    size_t cache_rows = (size_t)arch->n_layers * S * (size_t)max_len;
-    b->k = tg_carve_f32(c, cache_rows, kv_width(arch));
-    b->v = tg_carve_f32(c, cache_rows, kv_width(arch));
+    b->kv = (tg_kv_cache){.slots = n_slots, .len = max_len, .half = caps.half_cache};
+    tg_carve_kv_cache(c, arch, &b->kv, (int)W);
     size_t shared = c->used;
     tg_carve_shared_acts(c, arch, W, &b->acts);
     if (arch->kind == TG_KIND_SEQ2SEQ) carve_source(c, arch, caps, shared, b, enc);
     int32_t **per_row[] = {&b->tokens, &b->positions};
     for (size_t i = 0; i < TG_COUNT_OF(per_row); i++) *per_row[i] = tg_carve_i32(c, W);
-    b->k_rows = tg_carve_i32(c, W * (size_t)kv_chunks(arch));
-    b->v_rows = tg_carve_i32(c, W * (size_t)kv_chunks(arch));
     tg_carve_tables(c, arch, max_len, false, t);
     tg_carve_packed(c, arch, t, caps.weights);
     if (arch->embed_norm) b->embed = in_place(&b->acts);
     if (arch->narrow_embed) b->embed.raw = b->acts.up; /* as wide, and free before the layers */
     int32_t **per_slot[] = {&b->offsets, &b->slots, &b->lengths, &b->cache_rows};
     for (size_t i = 0; i < TG_COUNT_OF(per_slot); i++) *per_slot[i] = tg_carve_i32(c, S + 1);
-    b->kv = tg_carve_f32(c, S, kv_width(arch));
     b->last = tg_carve_f32(c, S, C);
     b->hidden = tg_carve_f32(c, S, C);
     b->mean = tg_carve_f32(c, S, 1);
@@ -138,28 +122,13 @@ size_t tg_decoder_bytes(const tg_arch *arch, tg_decoder_caps caps) {
     return c.used;
 }
 
-/* Offsets of heads and rows are multiples of a chunk: it divides D, or is G*D, which divides H*D. */
-static void upload_rows(tg_decoder *d, int32_t *device, int first) {
-    const tg_arch *arch = &d->m->arch;
-    const tg_heads at = tg_trunk_heads(arch);
-    int chunks = kv_chunks(arch), width = chunk_width(arch), n = d->work_rows * chunks;
-    for (int i = 0; i < n; i++)
-        d->staging[i] = i / chunks * (at.stride / width) + (first + i % chunks * at.step) / width;
-    tg_backend_upload(d->m->be, device, d->staging, (size_t)n * sizeof(int32_t));
-}
-
 static tg_status make_block(tg_decoder *d, tg_decoder_caps caps, tg_error *err) {
     const tg_arch *arch = &d->m->arch;
     d->block = tg_backend_alloc(d->m->be, tg_decoder_bytes(arch, caps), err);
     if (!d->block) return TG_NOMEM;
     tg_carve c = {.base = d->block};
     carve_decoder(&c, arch, caps, &d->b, &d->trunk, &d->enc);
-    size_t floats =
-        (size_t)arch->n_layers * (size_t)d->n_slots * (size_t)d->max_len * kv_width(arch);
-    d->m->be->ops->fill(d->m->be, d->b.k, 0.0f, floats);
-    d->m->be->ops->fill(d->m->be, d->b.v, 0.0f, floats);
-    upload_rows(d, d->b.k_rows, tg_trunk_heads(arch).k);
-    upload_rows(d, d->b.v_rows, tg_trunk_heads(arch).v);
+    tg_kv_cache_begin(&d->b.kv, d->m->be, arch, d->work_rows, d->staging);
     tg_status st = tg_trunk_fill_tables(&d->trunk, d->max_len, err);
     if (st == TG_OK && d->seq2seq) st = tg_trunk_fill_tables(&d->enc, d->max_src, err);
     return st;
@@ -168,6 +137,10 @@ static tg_status make_block(tg_decoder *d, tg_decoder_caps caps, tg_error *err) 
 static tg_status check_caps(const tg_arch *arch, tg_decoder_caps caps, tg_error *err) {
     if (arch->kind == TG_KIND_ENCODER)
         return tg_fail(err, TG_DATA, "model: %s is an encoder, which writes no text", arch->family);
+    if (caps.half_cache && kv_width(arch) % 2)
+        return tg_fail(err, TG_UNSUPPORTED,
+                       "decoder: a bf16 cache of %d values a row: it must be even",
+                       (int)kv_width(arch));
     const bool seq2seq = arch->kind == TG_KIND_SEQ2SEQ;
     TG_ASSERT(caps.slots > 0 && caps.len > 0 && (seq2seq ? caps.src > 0 : caps.src == 0));
     const int longest = TG_MAX(caps.len, caps.src);
@@ -183,8 +156,8 @@ static tg_status check_caps(const tg_arch *arch, tg_decoder_caps caps, tg_error 
 
 static tg_status make_lists(tg_decoder *d, tg_error *err) {
     size_t S = (size_t)d->n_slots;
-    size_t staging =
-        (size_t)TG_MAX(TG_MAX(d->work_rows * kv_chunks(&d->m->arch), d->src_rows), d->n_slots + 1);
+    size_t staging = (size_t)TG_MAX(TG_MAX(d->work_rows * tg_kv_chunks(&d->m->arch), d->src_rows),
+                                    d->n_slots + 1);
     d->lengths = tg_alloc_array(S, sizeof *d->lengths);
     d->src_lengths = tg_alloc_array(S, sizeof *d->src_lengths);
     d->source_of = tg_alloc_array(S, sizeof *d->source_of);
@@ -408,36 +381,21 @@ static void upload_group(tg_decoder *d, const int32_t *tokens, const int32_t *of
     tg_backend_upload(d->m->be, d->b.cache_rows, h, (size_t)n * sizeof *h);
 }
 
-/* Keys or values of a layer's group into the slots, and zeros over what an earlier, longer sequence left. */
-static void store_prompts(tg_decoder *d, float *cache, const int32_t *rows, const int32_t *slots,
-                          const int32_t *offsets, int n) {
-    tg_backend *be = d->m->be;
-    size_t GD = kv_width(&d->m->arch);
-    int chunks = kv_chunks(&d->m->arch);
-    for (int s = 0; s < n; s++) {
-        float *at = cache + (size_t)slots[s] * (size_t)d->max_len * GD;
-        int len = offsets[s + 1] - offsets[s], old = d->lengths[slots[s]];
-        be->ops->gather_rows(be, at, d->b.acts.qkv, rows + (offsets[s] - offsets[0]) * chunks,
-                             len * chunks, chunk_width(&d->m->arch));
-        if (old > len) be->ops->fill(be, at + (size_t)len * GD, 0.0f, (size_t)(old - len) * GD);
-    }
-}
-
 static void prefill_group(tg_decoder *d, const int32_t *slots, const int32_t *tokens,
                           const int32_t *offsets, int n, float *logits) {
     const tg_trunk *t = &d->trunk;
     const tg_acts *a = &d->b.acts;
     const tg_heads at = tg_trunk_heads(&t->arch);
     int N = offsets[n] - offsets[0];
-    const size_t floats = layer_floats(d, d->max_len);
     upload_group(d, tokens, offsets, n);
     upload_sources(d, slots, n);
     tg_trunk_bias(t);
     tg_trunk_embed(t, a->x, &d->b.embed, d->b.tokens, d->b.positions, N);
     for (int l = 0; l < t->arch.n_layers; l++) {
         tg_trunk_qkv(t, l, a, d->b.positions, N);
-        store_prompts(d, d->b.k + (size_t)l * floats, d->b.k_rows, slots, offsets, n);
-        store_prompts(d, d->b.v + (size_t)l * floats, d->b.v_rows, slots, offsets, n);
+        for (int s = 0; s < n; s++)
+            tg_kv_store_text(&d->b.kv, t, l, slots[s], a->qkv, offsets[s] - offsets[0],
+                             offsets[s + 1] - offsets[s], a->att);
         t->be->ops->attention_forward(t->be, a->att, a->lse, a->qkv, a->qkv + at.k, a->qkv + at.v,
                                       at.stride, d->b.offsets, n, tg_trunk_attn(t, l));
         tg_trunk_mix(t, l, a, N);
@@ -495,11 +453,14 @@ static void upload_step(tg_decoder *d, const int32_t *slots, const int32_t *toke
     tg_backend_upload(be, b->cache_rows, h, bytes);
 }
 
-static void store_step(tg_decoder *d, float *cache, const int32_t *rows, int n) {
-    tg_backend *be = d->m->be;
-    int GD = (int)kv_width(&d->m->arch), chunks = kv_chunks(&d->m->arch);
-    be->ops->gather_rows(be, d->b.kv, d->b.acts.qkv, rows, n * chunks, chunk_width(&d->m->arch));
-    be->ops->scatter_add_rows(be, cache, d->b.kv, d->b.cache_rows, n, GD);
+static void attend_step(const tg_decoder *d, int layer, int n) {
+    const tg_trunk *t = &d->trunk;
+    const tg_acts *a = &d->b.acts;
+    tg_attn_dims dims = tg_trunk_attn(t, layer);
+    dims.half_cache = d->b.kv.half;
+    t->be->ops->attention_decode(
+        t->be, a->att, a->qkv, tg_trunk_qkv_width(&t->arch), tg_kv_keys(&d->b.kv, &t->arch, layer),
+        tg_kv_values(&d->b.kv, &t->arch, layer), d->max_len, d->b.slots, d->b.lengths, n, dims);
 }
 
 tg_status tg_decoder_step(tg_decoder *d, const int32_t *slots, const int32_t *tokens, int n,
@@ -510,18 +471,14 @@ tg_status tg_decoder_step(tg_decoder *d, const int32_t *slots, const int32_t *to
     if (st != TG_OK || !n) return st;
     const tg_trunk *t = &d->trunk;
     const tg_acts *a = &d->b.acts;
-    const size_t floats = layer_floats(d, d->max_len);
     upload_step(d, slots, tokens, n);
     upload_sources(d, slots, n);
     tg_trunk_bias(t);
     tg_trunk_embed(t, a->x, &d->b.embed, d->b.tokens, d->b.positions, n);
     for (int l = 0; l < t->arch.n_layers; l++) {
-        float *k = d->b.k + (size_t)l * floats, *v = d->b.v + (size_t)l * floats;
         tg_trunk_qkv(t, l, a, d->b.positions, n);
-        store_step(d, k, d->b.k_rows, n);
-        store_step(d, v, d->b.v_rows, n);
-        t->be->ops->attention_decode(t->be, a->att, a->qkv, tg_trunk_qkv_width(&t->arch), k, v,
-                                     d->max_len, d->b.slots, d->b.lengths, n, tg_trunk_attn(t, l));
+        tg_kv_store_rows(&d->b.kv, t, l, a->qkv, d->b.cache_rows, n, a->att);
+        attend_step(d, l, n);
         tg_trunk_mix(t, l, a, n);
         cross(d, l, n, n, true);
         tg_trunk_mlp(t, l, a, n);
@@ -532,20 +489,6 @@ tg_status tg_decoder_step(tg_decoder *d, const int32_t *slots, const int32_t *to
 }
 
 /* ---- fork ---------------------------------------------------------------------------------------- */
-
-/* Rows [keep, length) of one slot's cache to another's, and zeros over what it held behind them. */
-static void fork_rows(tg_decoder *d, float *cache, int from, int to, int length, int keep) {
-    tg_backend *be = d->m->be;
-    size_t GD = kv_width(&d->m->arch), slot = (size_t)d->max_len * GD;
-    float *at = cache + (size_t)to * slot;
-    const float *source = cache + (size_t)from * slot;
-    int old = d->lengths[to];
-    if (from != to && length > keep)
-        be->ops->copy(be, at + (size_t)keep * GD, source + (size_t)keep * GD,
-                      (size_t)(length - keep) * GD);
-    if (old > length)
-        be->ops->fill(be, at + (size_t)length * GD, 0.0f, (size_t)(old - length) * GD);
-}
 
 /* Slots that already share a source, as the beams of a prompt do, copy nothing. */
 static void fork_source(tg_decoder *d, int from, int to) {
@@ -573,11 +516,7 @@ tg_status tg_decoder_fork(tg_decoder *d, int from, int to, int length, int keep,
     if (keep < 0 || keep > length || keep > d->lengths[to])
         return tg_fail(err, TG_DATA, "decoder: slot %d does not hold the first %d tokens", to,
                        keep);
-    const size_t floats = layer_floats(d, d->max_len);
-    for (int l = 0; l < d->m->arch.n_layers; l++) {
-        fork_rows(d, d->b.k + (size_t)l * floats, from, to, length, keep);
-        fork_rows(d, d->b.v + (size_t)l * floats, from, to, length, keep);
-    }
+    tg_kv_copy(&d->b.kv, &d->trunk, from, to, keep, length);
     fork_source(d, from, to);
     d->lengths[to] = length;
     return TG_OK;

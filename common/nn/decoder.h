@@ -27,6 +27,7 @@ typedef struct tg_decoder_caps {
     int src; /* seq2seq: tokens of its source */
     tg_weight_form
         weights; /* PLAIN: the model's own; else a copy, made anew by a prefill after the weights have changed */
+    bool half_cache; /* keys and values are kept as bf16; those of a source are not */
 } tg_decoder_caps;
 
 /* TG_DATA: len or src is more than the model's positions. */

@@ -44,7 +44,7 @@ typedef struct tg_ops {
     tg_op_embed_backward *embed_backward;
     tg_op_gather_rows *gather_rows;
     tg_op_scatter_add_rows *scatter_add_rows;
-    tg_op_narrow_rows *narrow_rows;
+    tg_op_put_rows *put_rows;
     tg_op_attention_forward *attention_forward;
     tg_op_attention_backward *attention_backward;
     tg_op_attention_decode *attention_decode;

@@ -136,8 +136,8 @@ static void run_decode(tg_backend *be, void *const *b, const ops_problem *p) {
     uint16_t *k = tg_backend_alloc(be, 2 * (size_t)rows * (size_t)C * sizeof *k, NULL);
     TG_ASSERT(k);
     uint16_t *v = k + (size_t)rows * (size_t)C;
-    be->ops->narrow_rows(be, k, b[2], NULL, rows, C);
-    be->ops->narrow_rows(be, v, b[3], NULL, rows, C);
+    be->ops->put_rows(be, k, true, b[2], NULL, rows, C);
+    be->ops->put_rows(be, v, true, b[3], NULL, rows, C);
     be->ops->attention_decode(be, b[0], b[1], q_stride, k, v, max_len, b[4], b[5], B, d);
     tg_backend_free(be, k);
 }

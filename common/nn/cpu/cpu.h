@@ -53,7 +53,7 @@ tg_op_embed_forward tg_cpu_embed_forward;
 tg_op_embed_backward tg_cpu_embed_backward;
 tg_op_gather_rows tg_cpu_gather_rows;
 tg_op_scatter_add_rows tg_cpu_scatter_add_rows;
-tg_op_narrow_rows tg_cpu_narrow_rows;
+tg_op_put_rows tg_cpu_put_rows;
 tg_op_attention_forward tg_cpu_attention_forward;
 tg_op_attention_backward tg_cpu_attention_backward;
 tg_op_attention_decode tg_cpu_attention_decode;

@@ -57,22 +57,28 @@ void tg_cpu_scatter_add_rows(tg_backend *be, float *dx, const float *dy, const i
     tg_cpu_embed_backward(be, dx, dy, rows, n, C);
 }
 
-typedef struct narrow_job {
+typedef struct put_job {
     const tg_cpu_kernels *k;
-    uint16_t *y;
+    void *y;
+    bool half;
     const float *x;
     const int32_t *rows;
     size_t C;
-} narrow_job;
+} put_job;
 
-static void narrow_range(void *arg, size_t first, size_t count) {
-    const narrow_job *j = arg;
-    for (size_t i = first; i < first + count; i++)
-        j->k->narrow(j->y + (j->rows ? (size_t)j->rows[i] : i) * j->C, j->x + i * j->C, j->C);
+static void put_range(void *arg, size_t first, size_t count) {
+    const put_job *j = arg;
+    for (size_t i = first; i < first + count; i++) {
+        const size_t to = (j->rows ? (size_t)j->rows[i] : i) * j->C;
+        if (j->half)
+            j->k->narrow((uint16_t *)j->y + to, j->x + i * j->C, j->C);
+        else
+            memcpy((float *)j->y + to, j->x + i * j->C, j->C * sizeof *j->x);
+    }
 }
 
-void tg_cpu_narrow_rows(tg_backend *be, uint16_t *y, const float *x, const int32_t *rows, int n,
-                        int C) {
-    narrow_job j = {be->kernels, y, x, rows, (size_t)C};
-    if (n > 0 && C > 0) tg_cpu_for(be, (size_t)n, tg_cpu_grain(32768, C), narrow_range, &j);
+void tg_cpu_put_rows(tg_backend *be, void *y, bool half, const float *x, const int32_t *rows, int n,
+                     int C) {
+    put_job j = {be->kernels, y, half, x, rows, (size_t)C};
+    if (n > 0 && C > 0) tg_cpu_for(be, (size_t)n, tg_cpu_grain(32768, C), put_range, &j);
 }

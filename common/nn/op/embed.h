@@ -4,7 +4,7 @@
  * embed_backward:   dtable[ids[i]] += dy[i], rows of equal id added in order of i.
  * gather_rows:      y (n,C) = x[rows[i]].
  * scatter_add_rows: dx[rows[i]] += dy[i], in order of i.
- * narrow_rows:      y[rows[i]] = x[i] (n,C) as bf16, rounded to nearest even; rows NULL: i. No row twice. */
+ * put_rows:         y[rows[i]] = x[i] (n,C), f32 or with half bf16, rounded to nearest even; rows NULL: i. No row twice. */
 #ifndef TG_NN_OP_EMBED_H
 #define TG_NN_OP_EMBED_H
 
@@ -21,7 +21,7 @@ typedef void tg_op_gather_rows(struct tg_backend *be, float *y, const float *x, 
                                int n, int C);
 typedef void tg_op_scatter_add_rows(struct tg_backend *be, float *dx, const float *dy,
                                     const int32_t *rows, int n, int C);
-typedef void tg_op_narrow_rows(struct tg_backend *be, uint16_t *y, const float *x,
-                               const int32_t *rows, int n, int C);
+typedef void tg_op_put_rows(struct tg_backend *be, void *y, bool half, const float *x,
+                            const int32_t *rows, int n, int C);
 
 #endif

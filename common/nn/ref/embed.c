@@ -33,11 +33,16 @@ void tg_ref_scatter_add_rows(tg_backend *be, float *dx, const float *dy, const i
     tg_ref_embed_backward(be, dx, dy, rows, n, C);
 }
 
-void tg_ref_narrow_rows(tg_backend *be, uint16_t *y, const float *x, const int32_t *rows, int n,
-                        int C) {
+void tg_ref_put_rows(tg_backend *be, void *y, bool half, const float *x, const int32_t *rows, int n,
+                     int C) {
     (void)be;
     for (int i = 0; i < n; i++)
-        for (int c = 0; c < C; c++)
-            y[(size_t)(rows ? rows[i] : i) * (size_t)C + (size_t)c] =
-                tg_bf16_of_f32(x[(size_t)i * (size_t)C + (size_t)c]);
+        for (int c = 0; c < C; c++) {
+            const size_t to = (size_t)(rows ? rows[i] : i) * (size_t)C + (size_t)c;
+            const float value = x[(size_t)i * (size_t)C + (size_t)c];
+            if (half)
+                ((uint16_t *)y)[to] = tg_bf16_of_f32(value);
+            else
+                ((float *)y)[to] = value;
+        }
 }

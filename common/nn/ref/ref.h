@@ -22,7 +22,7 @@ tg_op_embed_forward tg_ref_embed_forward;
 tg_op_embed_backward tg_ref_embed_backward;
 tg_op_gather_rows tg_ref_gather_rows;
 tg_op_scatter_add_rows tg_ref_scatter_add_rows;
-tg_op_narrow_rows tg_ref_narrow_rows;
+tg_op_put_rows tg_ref_put_rows;
 tg_op_attention_forward tg_ref_attention_forward;
 tg_op_attention_backward tg_ref_attention_backward;
 tg_op_attention_decode tg_ref_attention_decode;
