@@ -190,6 +190,7 @@ static tg_status make_room(job *j, tg_error *err) {
     *have = (tg_decoder_caps){.slots = TG_MAX(need.slots, have->slots),
                               .len = TG_MAX(need.len, have->len),
                               .src = TG_MAX(need.src, have->src)};
+    j->settings.weights = TG_WEIGHT_PACKED;
     return tg_generator_create(&j->generator, j->model.model, &j->settings, *have, err);
 }
 

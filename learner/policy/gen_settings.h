@@ -83,6 +83,7 @@ typedef struct tg_gen_settings {
      * tokens only, which is what RL4LMs's policies make of min_length. */
     bool lengths_count_prompt;
     tg_weight_form weights; /* the copy of the model's matrices to decode with; PLAIN: none */
+    bool half_cache;        /* keys and values are kept as bf16 */
 } tg_gen_settings;
 
 extern const tg_opt tg_gen_options[];

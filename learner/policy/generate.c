@@ -58,6 +58,7 @@ tg_status tg_generator_create(tg_generator **out, tg_model *m, const tg_gen_sett
     g->settings = *s;
     g->n_slots = caps.slots = tg_gen_slots(s, caps.slots);
     caps.weights = s->weights;
+    caps.half_cache = s->half_cache;
     g->max_len = caps.len;
     g->max_src = caps.src;
     g->seq2seq = m->arch.kind == TG_KIND_SEQ2SEQ;

@@ -92,9 +92,13 @@ static uint64_t activations(const tg_train_settings *s, const tg_arch *arch, tg_
     return tg_pass_bytes(arch, s->train, caps, s->recompute ? TG_PASS_RECOMPUTE : TG_PASS_TRAIN);
 }
 
-/* A generator: the decoder's caches, and rows of logits with room to sort them. */
-static uint64_t generator_bytes(const tg_arch *arch, int slots, int max_prompt, int max_new) {
-    tg_decoder_caps caps = {.slots = slots, .len = max_prompt + max_new};
+/* A generator: the decoder's caches and packed weights, and rows of logits with room to sort them. */
+static uint64_t generator_bytes(const tg_arch *arch, const tg_gen_settings *gen, int slots,
+                                int max_prompt, int max_new) {
+    tg_decoder_caps caps = {.slots = slots,
+                            .len = max_prompt + max_new,
+                            .weights = gen->weights,
+                            .half_cache = gen->half_cache};
     if (arch->kind == TG_KIND_SEQ2SEQ) caps.src = max_prompt, caps.len = max_new + 1;
     return tg_decoder_bytes(arch, caps) +
            (uint64_t)slots * (uint64_t)arch->vocab_size * 3 * sizeof(float);
@@ -136,8 +140,8 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
     if (separate) add(p, "critic: activations", passes, less, activations(s, &headed, algo.caps));
     add(p, "reference: activations", TG_PHASE_SCORE, less,
         tg_pass_bytes(arch, 0, algo.caps, TG_PASS_SCORE));
-    add(p, "rollout: key/value cache", TG_PHASE_GENERATE, "fewer env.n_envs",
-        generator_bytes(arch, n_envs, max_prompt, max_new));
+    add(p, "rollout: cache and packed weights", TG_PHASE_GENERATE, "fewer env.n_envs",
+        generator_bytes(arch, &s->rollout_gen, n_envs, max_prompt, max_new));
     uint64_t rows = (uint64_t)algo.n_steps * (uint64_t)n_envs;
     add(p, "rollout: buffers", TG_PHASE_ALWAYS, "fewer alg.args.n_steps",
         rows * 80 + (uint64_t)n_envs * (uint64_t)max_len * 24);
@@ -189,9 +193,9 @@ tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, con
         plan_supervised(p, s, arch);
     else
         plan_on_policy(p, s, arch, n_envs, max_prompt, max_new);
-    add(p, "evaluation: key/value cache", TG_PHASE_EVALUATE,
+    add(p, "evaluation: cache and packed weights", TG_PHASE_EVALUATE,
         "a smaller train_evaluation.eval_batch_size",
-        generator_bytes(arch, tg_eval_slots(s, arch, max_len), max_prompt, max_new));
+        generator_bytes(arch, &s->eval_gen, tg_eval_slots(s, arch, max_len), max_prompt, max_new));
     add(p, "program and workspace", TG_PHASE_ALWAYS, SMALLER,
         status_bytes("VmRSS:") + workspace(arch));
     add_up(p);

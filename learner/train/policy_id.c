@@ -31,6 +31,11 @@
         TG_OPT_STR_ONE_OF(S, reference, "folder", "folder|memory",                                 \
                           "Between rollouts the reference's weights are in the model folder, "     \
                           "from which they are read again, or kept in memory."),                   \
+        TG_OPT_STR_ONE_OF(S, decode_dtype, "f32", "f32|bf16",                                      \
+                          "Weights with which rollouts are generated: bf16 reads half the bytes "  \
+                          "for every token, from a distribution a little off the policy's."),      \
+        TG_OPT_STR_ONE_OF(S, kv_dtype, "f32", "f32|bf16",                                          \
+                          "The same for the keys and values of rollouts."),                        \
         TG_OPT_BOOL(S, recompute, "false",                                                         \
                     "Make activations again in backward: less memory, about a quarter more time.")
 

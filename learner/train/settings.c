@@ -125,6 +125,9 @@ static tg_status read_policy(tg_train_settings *s, const tg_node *node, const tg
     s->train = tgi_train_flags(args->num_layers_unfrozen);
     s->recompute = args->recompute;
     s->keep_reference = !strcmp(args->reference, "memory");
+    s->rollout_gen.weights =
+        !strcmp(args->decode_dtype, "bf16") ? TG_WEIGHT_PACKED_BF16 : TG_WEIGHT_PACKED;
+    s->rollout_gen.half_cache = !strcmp(args->kv_dtype, "bf16");
     return TG_OK;
 }
 
@@ -200,10 +203,13 @@ tg_status tg_train_settings_read(tg_train_settings *s, const tg_node *root, bool
         s->eval.generation_kwargs =
             s->supervised ? s->sup.generation_kwargs : s->policy_args.generation_kwargs;
         s->eval_gen = s->rollout_gen;
-        return TG_OK;
+    } else {
+        st = tgi_generation_read(s, &s->eval_gen, &s->eval.generation_kwargs,
+                                 "train_evaluation.generation_kwargs", schema_only, arena, err);
     }
-    return tgi_generation_read(s, &s->eval_gen, &s->eval.generation_kwargs,
-                               "train_evaluation.generation_kwargs", schema_only, arena, err);
+    s->eval_gen.weights = TG_WEIGHT_PACKED; /* whatever rollouts use: the model itself is judged */
+    s->eval_gen.half_cache = false;
+    return st;
 }
 
 void tg_train_settings_alg_json(const tg_train_settings *s, tg_buf *out) {

@@ -164,7 +164,8 @@ static void open_generator(bench *b) {
     s.do_sample = false;
     s.max_new_tokens = NEW;
     s.weights = b->weights;
-    must(tg_generator_create(&b->generator, b->model, &s, b->slots, PROMPT + NEW, &err));
+    must(tg_generator_create(&b->generator, b->model, &s,
+                             (tg_decoder_caps){.slots = b->slots, .len = PROMPT + NEW}, &err));
     tg_arena_fini(&arena);
 }
 

@@ -81,8 +81,10 @@ static void generate(tg_actor_critic *ac, int32_t (*prompts)[PROMPT], collected 
     must(tg_gen_settings_read(&s, NULL, "generation_kwargs", &arena, &err));
     s.do_sample = true;
     s.max_new_tokens = NEW;
+    s.weights = TG_WEIGHT_PACKED;
     tg_generator *g;
-    must(tg_generator_create(&g, ac->policy, &s, PROMPTS, PROMPT + NEW, &err));
+    must(tg_generator_create(&g, ac->policy, &s,
+                             (tg_decoder_caps){.slots = PROMPTS, .len = PROMPT + NEW}, &err));
     for (int i = 0; i < PROMPTS; i++)
         must(tg_generator_add(g, (uint64_t)i, prompts[i], PROMPT, 1, TG_RNG_SAMPLE, (uint64_t)i,
                               &err));
