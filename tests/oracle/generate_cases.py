@@ -15,6 +15,11 @@ def as_list(x):
     return x if isinstance(x, list) else [x]
 
 
+def vocabulary(model):
+    """Of what is generated: Marian's decoder may have its own."""
+    return min(model.config.vocab_size, getattr(model.config, "decoder_vocab_size", None) or model.config.vocab_size)
+
+
 def random_settings(r, vocab, mode, seq2seq=False):
     """Settings of one search: {"num_beams": …}, without what sampling needs."""
     s = {}
