@@ -44,8 +44,8 @@ static tg_status plan_memory(const tg_run_config *c, const tg_train_settings *s,
     int64_t new_tokens = int_at(c->env, "args.max_episode_length", tg_gen_max_new(&s->eval_gen, 0));
     st = tg_run_check_lengths(s, new_tokens, err);
     if (st != TG_OK) return st;
-    if (s->supervised) new_tokens = TG_MIN(new_tokens, arch.max_positions - 1);
-    int64_t room = TG_MAX(1, arch.max_positions - new_tokens);
+    if (s->supervised) new_tokens = TG_MIN(new_tokens, tg_run_room(&arch, 1));
+    int64_t room = TG_MAX(1, tg_run_room(&arch, (int)TG_MIN(new_tokens, arch.max_positions)));
     int64_t prompt = int_at(c->env, "args.max_prompt_length", room);
     if (s->supervised) prompt = TG_MIN(prompt, room);
     tg_memory_plan plan;

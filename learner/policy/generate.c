@@ -42,6 +42,16 @@ static tg_status seq2seq_settings(tg_generator *g, tg_error *err) {
                    "generation_kwargs");
 }
 
+tg_decoder_caps tg_generator_caps(const tg_arch *arch, int slots, int max_prompt, int max_new) {
+    if (arch->kind == TG_KIND_SEQ2SEQ)
+        return (tg_decoder_caps){.slots = slots, .len = max_new, .src = max_prompt};
+    return (tg_decoder_caps){.slots = slots, .len = max_prompt + max_new};
+}
+
+int32_t tg_generator_start(const tg_generator *g) {
+    return g->seq2seq ? g->settings.decoder_start_id : -1;
+}
+
 tg_status tg_generator_create(tg_generator **out, tg_model *m, const tg_gen_settings *s,
                               tg_decoder_caps caps, tg_error *err) {
     *out = NULL;

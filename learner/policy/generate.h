@@ -41,6 +41,10 @@ typedef struct tg_generator tg_generator;
 tg_status tg_generator_create(tg_generator **out, tg_model *m, const tg_gen_settings *s,
                               tg_decoder_caps caps, tg_error *err) TG_MUST_CHECK;
 void tg_generator_destroy(tg_generator **g);
+/* Room for prompts and results of these lengths. */
+tg_decoder_caps tg_generator_caps(const tg_arch *arch, int slots, int max_prompt, int max_new);
+/* What a seq2seq model's answers begin with; -1: the model is causal. */
+int32_t tg_generator_start(const tg_generator *g);
 /* A seq2seq model's prompt is its source; the answer begins with decoder_start_token_id. TG_DATA: the prompt is empty, or it and the
  * result would not fit. */
 tg_status tg_generator_add(tg_generator *g, uint64_t id, const int32_t *prompt, int n_prompt,

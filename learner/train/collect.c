@@ -52,6 +52,7 @@ struct tg_collector {
     int finished, failed;
     int64_t finished_tokens;
     double wait_s;
+    int32_t start_id;  /* of the generator */
     char failure[256]; /* of the last failed reward */
 };
 
@@ -354,6 +355,7 @@ static tg_status build_rollout(const tg_collector *c, int rows, tg_rollout **out
     tg_status st = tg_rollout_create(out, (const int(*)[2])lengths, n, rows, err);
     tg_free(lengths);
     if (st != TG_OK) return st;
+    (*out)->start_id = c->start_id;
     for (int i = 0, e = 0; i < c->n_records; i++) {
         const record *r = &c->records[i];
         if (!r->ok) continue;
@@ -375,9 +377,11 @@ tg_status tg_collect(tg_collector *c, int rows, tg_rollout **out, tg_collect_inf
     drop_records(c);
     c->first_episode = c->next_episode;
     c->wait_s = 0;
-    tg_decoder_caps caps = {.slots = c->opts.n_envs, .len = c->opts.max_prompt + c->opts.max_new};
+    tg_decoder_caps caps =
+        tg_generator_caps(&c->policy->arch, c->opts.n_envs, c->opts.max_prompt, c->opts.max_new);
     tg_status st = tg_generator_create(&c->generator, c->policy, &c->gen, caps, err);
     if (st != TG_OK) return st;
+    c->start_id = tg_generator_start(c->generator);
     /* Each round ends with all rewards in: how many more episodes are needed never depends on when
      * one arrived. */
     for (int64_t wanted = rows; st == TG_OK;) {

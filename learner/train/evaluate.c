@@ -53,7 +53,7 @@ static tg_status add_all(evaluation *e, double epoch, tg_error *err) {
         if (n == 0)
             return tg_fail(
                 err, TG_DATA,
-                "sample %s of %s has an empty prompt: a causal model needs at least one token",
+                "sample %s of %s has an empty prompt: the model needs at least one token",
                 e->samples.all[i]->id, tg_split_text(e->split));
         tg_status st = tg_generator_add(e->generator, i, prompt, n, e->run->seed, TG_RNG_EVAL,
                                         stream_number(epoch, e->split, i), err);
@@ -65,13 +65,13 @@ static tg_status add_all(evaluation *e, double epoch, tg_error *err) {
 static tg_status generate(evaluation *e, tg_model *m, double epoch, tg_error *err) {
     tg_run *run = e->run;
     tg_gen_settings gen = run->eval_gen;
-    int max_new = (int)TG_MIN(tg_gen_max_new(&gen, 0), run->arch.max_positions - run->max_prompt);
+    int max_new = (int)TG_MIN(tg_gen_max_new(&gen, 0), tg_run_room(&run->arch, run->max_prompt));
     gen.max_new_tokens = max_new;
     gen.num_return_sequences = 1;
-    int max_len = run->max_prompt + max_new;
-    int slots = (int)TG_MIN((size_t)tg_eval_slots(run->settings, &run->arch, max_len),
-                            e->samples.n * (size_t)gen.num_beams);
-    tg_decoder_caps caps = {.slots = slots, .len = max_len};
+    int slots =
+        (int)TG_MIN((size_t)tg_eval_slots(run->settings, &run->arch, run->max_prompt, max_new),
+                    e->samples.n * (size_t)gen.num_beams);
+    tg_decoder_caps caps = tg_generator_caps(&run->arch, slots, run->max_prompt, max_new);
     tg_status st = tg_generator_create(&e->generator, m, &gen, caps, err);
     if (st == TG_OK) st = add_all(e, epoch, err);
     while (st == TG_OK && tg_generator_active(e->generator)) {

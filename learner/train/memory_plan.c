@@ -4,6 +4,7 @@
 #include "common/base/check.h"
 #include "common/nn/decoder.h"
 #include "common/nn/pass.h"
+#include "learner/policy/generate.h"
 #include "learner/rl/pack.h"
 
 #include <inttypes.h>
@@ -65,10 +66,10 @@ static uint64_t memory_available(void) {
     return bytes;
 }
 
-int tg_eval_slots(const tg_train_settings *s, const tg_arch *arch, int max_len) {
+int tg_eval_slots(const tg_train_settings *s, const tg_arch *arch, int max_prompt, int max_new) {
     int n = (int)TG_MIN(s->eval.eval_batch_size, 1024);
-    while (n > 1 &&
-           tg_decoder_bytes(arch, (tg_decoder_caps){.slots = n, .len = max_len}) > EVAL_CACHE_BYTES)
+    while (n > 1 && tg_decoder_bytes(arch, tg_generator_caps(arch, n, max_prompt, max_new)) >
+                        EVAL_CACHE_BYTES)
         n = (n + 1) / 2;
     return n;
 }
@@ -95,11 +96,9 @@ static uint64_t activations(const tg_train_settings *s, const tg_arch *arch, tg_
 /* A generator: the decoder's caches and packed weights, and rows of logits with room to sort them. */
 static uint64_t generator_bytes(const tg_arch *arch, const tg_gen_settings *gen, int slots,
                                 int max_prompt, int max_new) {
-    tg_decoder_caps caps = {.slots = slots,
-                            .len = max_prompt + max_new,
-                            .weights = gen->weights,
-                            .half_cache = gen->half_cache};
-    if (arch->kind == TG_KIND_SEQ2SEQ) caps.src = max_prompt, caps.len = max_new + 1;
+    tg_decoder_caps caps = tg_generator_caps(arch, slots, max_prompt, max_new);
+    caps.weights = gen->weights;
+    caps.half_cache = gen->half_cache;
     return tg_decoder_bytes(arch, caps) +
            (uint64_t)slots * (uint64_t)arch->vocab_size * 3 * sizeof(float);
 }
@@ -181,8 +180,9 @@ static uint64_t workspace(const tg_arch *arch) {
 tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
                               int n_envs, int max_prompt, int max_new, tg_error *err) {
     memset(p, 0, sizeof *p);
-    int max_len = max_prompt + max_new;
-    if (max_len > arch->max_positions)
+    int longest =
+        arch->kind == TG_KIND_SEQ2SEQ ? TG_MAX(max_prompt, max_new) : max_prompt + max_new;
+    if (longest > arch->max_positions)
         return tg_fail(
             err, TG_CONFIG,
             "prompts of %d and %d new tokens are longer than the model's %d positions: lower "
@@ -195,7 +195,8 @@ tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, con
         plan_on_policy(p, s, arch, n_envs, max_prompt, max_new);
     add(p, "evaluation: cache and packed weights", TG_PHASE_EVALUATE,
         "a smaller train_evaluation.eval_batch_size",
-        generator_bytes(arch, &s->eval_gen, tg_eval_slots(s, arch, max_len), max_prompt, max_new));
+        generator_bytes(arch, &s->eval_gen, tg_eval_slots(s, arch, max_prompt, max_new), max_prompt,
+                        max_new));
     add(p, "program and workspace", TG_PHASE_ALWAYS, SMALLER,
         status_bytes("VmRSS:") + workspace(arch));
     add_up(p);

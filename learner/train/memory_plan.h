@@ -47,7 +47,7 @@ tg_status tg_memory_plan_check(const tg_memory_plan *p, uint64_t limit,
                                tg_error *err) TG_MUST_CHECK;
 
 /* Places in the evaluation's generator: eval_batch_size, but no more than a cache of 512 MB (results do not depend on it). */
-int tg_eval_slots(const tg_train_settings *s, const tg_arch *arch, int max_len);
+int tg_eval_slots(const tg_train_settings *s, const tg_arch *arch, int max_prompt, int max_new);
 /* Tokens of a supervised pass: batches are cut to this. 2048, or as many as 256 MB of activations hold; but a whole text, and 512. */
 int tg_supervised_tokens(const tg_train_settings *s, const tg_arch *arch);
 /* The most that this process has held so far. */

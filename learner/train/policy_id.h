@@ -7,6 +7,7 @@
 
 #include "common/base/status.h"
 #include "common/config/option.h"
+#include "common/nn/arch.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,6 +37,7 @@ typedef struct tg_policy_id {
     bool built;
     const tg_opt *options; /* of a tg_policy_args */
     bool maskable;
+    tg_kind kind; /* of the model */
 } tg_policy_id;
 
 const tg_policy_id *const *tg_policy_id_list(void); /* NULL-terminated */

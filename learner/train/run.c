@@ -35,6 +35,20 @@ static void fresh_arch(const tg_model_config *m, const tg_tokenizer *tokenizer, 
     if (m->vocab_size == INT64_MIN) arch->vocab_size = tg_tokenizer_size(tokenizer);
 }
 
+/* The policy, or model_type of a supervised run, says what the model must be. */
+static tg_status check_kind(const tg_train_settings *s, const tg_arch *arch, const char *folder,
+                            tg_error *err) {
+    static const char *const kinds[] = {"causal", "encoder-decoder", "encoder"};
+    bool seq2seq = s->supervised && !strcmp(s->sup.model_type, "seq2seq");
+    tg_kind wanted = s->supervised ? seq2seq ? TG_KIND_SEQ2SEQ : TG_KIND_CAUSAL : s->policy->kind;
+    if (arch->kind == wanted) return TG_OK;
+    return tg_fail(err, TG_CONFIG, "%s: %s needs %s %s model, but %s is %s %s one (%s)",
+                   s->supervised ? "alg.model_type" : "alg.policy.id",
+                   s->supervised ? s->sup.model_type : s->policy->name,
+                   wanted == TG_KIND_CAUSAL ? "a" : "an", kinds[wanted], folder,
+                   arch->kind == TG_KIND_CAUSAL ? "a" : "an", kinds[arch->kind], arch->family);
+}
+
 tg_status tg_run_arch(const tg_train_settings *s, const tg_tokenizer *tokenizer, tg_arch *arch,
                       char **folder, tg_error *err) {
     const char *name = s->supervised ? s->sup.model_name : s->policy_args.model_name;
@@ -42,6 +56,7 @@ tg_status tg_run_arch(const tg_train_settings *s, const tg_tokenizer *tokenizer,
     if (name) {
         tg_status st = tg_model_locate(name, folder, err);
         if (st == TG_OK) st = tg_arch_load(arch, *folder, err);
+        if (st == TG_OK) st = check_kind(s, arch, *folder, err);
         if (st != TG_OK) {
             tg_free(*folder);
             *folder = NULL;
@@ -115,6 +130,10 @@ tg_status tg_run_check_lengths(const tg_train_settings *s, int64_t episode, tg_e
                    asked, episode);
 }
 
+int tg_run_room(const tg_arch *arch, int other) {
+    return arch->kind == TG_KIND_SEQ2SEQ ? arch->max_positions : arch->max_positions - other;
+}
+
 /* Lengths and end tokens, once the workers have said what the environment is. */
 static tg_status settle_lengths(tg_run *run, tg_error *err) {
     const tg_env_spec *spec = run->spec;
@@ -135,7 +154,7 @@ static tg_status settle_lengths(tg_run *run, tg_error *err) {
     if (run->settings->supervised) {
         run->max_new = (int)tg_gen_max_new(&run->eval_gen, 0);
         /* as RL4LMs: prompts give way when both do not fit */
-        run->max_prompt = TG_MIN(run->max_prompt, run->arch.max_positions - run->max_new);
+        run->max_prompt = TG_MIN(run->max_prompt, tg_run_room(&run->arch, run->max_new));
         if (run->max_prompt < 1)
             return tg_fail(err, TG_CONFIG,
                            "max_new_tokens (%d) leaves no room for a prompt in %d positions",

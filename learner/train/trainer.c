@@ -9,6 +9,7 @@
 #include "common/base/log.h"
 #include "learner/policy/actor_critic.h"
 #include "learner/rl/kl.h"
+#include "learner/rl/pack.h"
 #include "learner/train/collect.h"
 #include "learner/train/evaluate.h"
 #include "learner/train/run.h"
@@ -43,6 +44,8 @@ static tg_status open_networks(trainer *t, tg_error *err) {
     tg_run *run = t->run;
     const tg_train_settings *s = run->settings;
     s->algo->plan(s->algo_opts, run->n_envs, run->max_prompt + run->max_new, &t->plan);
+    if (run->arch.kind == TG_KIND_SEQ2SEQ)
+        t->plan.caps = tg_pack_seq2seq_caps(t->plan.caps, run->max_prompt, run->max_new);
     tg_actor_critic_opts opts = {.model_folder = run->model_folder,
                                  .critic = s->critic,
                                  .reference = true,

@@ -97,12 +97,12 @@ TEST(a_plan_adds_up_and_refuses_what_cannot_fit) {
 
 TEST(evaluation_slots_are_bounded_by_memory_not_by_the_config) {
     tg_train_settings s = plan_settings();
-    CHECK_EQ(tg_eval_slots(&s, &small, 32), 8);
+    CHECK_EQ(tg_eval_slots(&s, &small, 16, 16), 8);
     tg_arch large = small;
     large.n_layers = 48, large.width = 1600, large.n_heads = large.n_kv_heads = 25,
     large.head_dim = 64;
     s.eval.eval_batch_size = 256;
-    int n = tg_eval_slots(&s, &large, 1024);
+    int n = tg_eval_slots(&s, &large, 1000, 24);
     CHECK(n >= 1 && n < 16);
 }
 

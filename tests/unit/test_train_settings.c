@@ -119,7 +119,6 @@ static const struct {
     {PPO, "alg.policy.args.optimizer={id: rmsprop, args: {alpha: 2}}", "alpha", TG_CONFIG},
     {PPO, "alg.id=nlpo", "maskable_causal_lm_actor_critic_policy", TG_CONFIG},
     {PPO, "alg.id=trpo", "trpo", TG_UNSUPPORTED},
-    {PPO, "alg.policy.id=seq2seq_lm_actor_critic_policy", "seq2seq", TG_UNSUPPORTED},
     {PPO, "alg.policy.args.generation_kwargs.constraints=[1]", "constraints", TG_UNSUPPORTED},
     {PPO, "train_evaluation.n_iters=0", "n_iters", TG_CONFIG},
     {PPO, "train_evaluation.eval_evry=1", "eval_every", TG_CONFIG},

@@ -1,0 +1,99 @@
+#!/bin/bash
+# PPO on an encoder-decoder model: a tiny T5 learns to write increasing numbers, with a critic of its own and with a shared one; runs do not
+# depend on the number of workers, go on after they were stopped, and a model of the other kind is refused.
+set -u
+BUILD=${BUILD:-build}
+root=$PWD textgen=$PWD/$BUILD/textgen
+work=$(mktemp -d /tmp/textgen-seq2seq.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 70
+export TEXTGEN_LOG=warn LC_ALL=C.UTF-8
+unset TEXTGEN_MODELS
+passed=0 failed=0
+ok() { passed=$((passed + 1)); }
+bad() { failed=$((failed + 1)); echo "  $*"; }
+
+# The golden T5 with a tokenizer of the numbers 1 to 20.
+mkdir t5 && cp "$root"/tests/golden/families/t5/{config.json,model.safetensors} t5
+vocab='"<pad>": 0, "</s>": 1, "<unk>": 2' added=''
+for i in {1..20}; do vocab="$vocab, \"$i\": $((i + 2))"; done
+for t in '0 <pad>' '1 </s>' '2 <unk>'; do
+    added="$added${added:+, }{\"id\": ${t%% *}, \"content\": \"${t##* }\", \"single_word\": false, \"lstrip\": false, \"rstrip\": false,
+        \"normalized\": false, \"special\": true}"
+done
+cat >t5/tokenizer.json <<JSON
+{"version": "1.0", "truncation": null, "padding": null, "added_tokens": [$added], "normalizer": null,
+ "pre_tokenizer": {"type": "Whitespace"}, "decoder": null,
+ "post_processor": {"type": "TemplateProcessing",
+   "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}],
+   "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+   "special_tokens": {"</s>": {"id": "</s>", "ids": [1], "tokens": ["</s>"]}}},
+ "model": {"type": "WordLevel", "vocab": {$vocab}, "unk_token": "<unk>"}}
+JSON
+echo '{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>", "model_max_length": 64}' \
+    >t5/tokenizer_config.json
+cat >c.yml <<'YAML'
+tokenizer: {model_name: t5, padding_side: left, truncation_side: left, pad_token_as_eos_token: False}
+reward_fn: {id: increasing_numbers, args: {min_tokens: 8}}
+datapool: {id: dummy_pool, args: {n_samples: 20, prompt: '3 4 5'}}
+env: {n_envs: 16, args: {max_prompt_length: 5, max_episode_length: 8, terminate_on_eos: True}}
+alg:
+  id: ppo
+  args: {n_steps: 16, batch_size: 64, learning_rate: 0.003, n_epochs: 4}
+  kl_div: {coeff: 0.001, target_kl: 5}
+  policy:
+    id: seq2seq_lm_actor_critic_policy
+    args: {model_name: t5, generation_kwargs: {do_sample: True, top_k: 0, max_new_tokens: 8}}
+train_evaluation:
+  eval_batch_size: 8
+  n_iters: 60
+  eval_every: 30
+  save_every: 30
+  metrics: [{id: increasing_numbers, args: {min_tokens: 8}}]
+seed: 1
+YAML
+
+# reward FOLDER FIRST-OR-LAST: mean over five iterations
+reward() {
+    local end=head
+    [ "$2" = last ] && end=tail
+    grep -o '"rollout_info/ep_rew": [-0-9.e]*' "$1/rollout_info.jsonl" | $end -n 5 | awk '{s += $2} END {print s / NR}'
+}
+learns() {
+    local name=$1 first last
+    shift
+    timeout 300 "$textgen" train c.yml --run-dir "$name" "$@" >out 2>&1 || { bad "$name: $(tail -n 2 out)"; return; }
+    first=$(reward "$name" first) last=$(reward "$name" last)
+    if awk "BEGIN {exit !($first < 0.4 && $last > 0.55)}"; then ok; else bad "$name: reward from $first to $last, expected below 0.4 to above 0.55"; fi
+}
+learns separate --workers 2
+learns shared alg.policy.args.critic=shared
+
+# what comes out writes numbers again, greedily
+text=$(echo '3 4 5' | "$textgen" generate --model separate/model 2>&1)
+if awk -v t="$text" 'BEGIN {n = split(t, x, " "); for (i = 2; i <= n; i++) if (x[i] + 0 <= x[i - 1] + 0) exit 1; exit !(n > 1)}'; then ok; else
+    bad "the trained model writes \"$text\""; fi
+
+same() { for f in rollout_info.jsonl model/model.safetensors; do cmp -s "$1/$f" "$2/$f" || { bad "$1 and $2 differ in $f"; return; }; done; ok; }
+short=(train_evaluation.n_iters=6 train_evaluation.save_every=2 train_evaluation.eval_every=3)
+"$textgen" train c.yml --run-dir one --workers 1 "${short[@]}" >out 2>&1 || bad "$(tail -n 2 out)"
+"$textgen" train c.yml --run-dir three --workers 3 "${short[@]}" >out 2>&1 || bad "$(tail -n 2 out)"
+same one three
+"$textgen" train c.yml --run-dir cut --workers 1 "${short[@]}" >out 2>&1 || bad "$(tail -n 2 out)"
+rm -rf cut/model
+newest=$(ls cut/checkpoints | sort -V | tail -n 1) && rm -rf "cut/checkpoints/$newest"
+"$textgen" train c.yml --run-dir cut --resume --workers 2 "${short[@]}" >out 2>&1 || bad "resumed: $(tail -n 2 out)"
+same one cut
+
+refused() { # NAME PATTERN OVERRIDE…
+    local name=$1 pattern=$2 code
+    shift 2
+    "$textgen" train c.yml --run-dir refused "$@" >out 2>&1
+    code=$?
+    if [ $code = 78 ] && grep -qE -- "$pattern" out; then ok; else bad "$name: exit $code: $(tail -n 1 out)"; fi
+}
+refused 'a causal policy with T5' 'needs a causal model, but .* is an encoder-decoder one \(t5\)' alg.policy.id=causal_lm_actor_critic_policy
+cp "$root"/configs/models/tiny/* t5/ 2>/dev/null
+refused 'a seq2seq policy with GPT-2' 'needs an encoder-decoder model, but .* is a causal one \(gpt2\)'
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
