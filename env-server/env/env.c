@@ -24,29 +24,40 @@ static int64_t model_vocab(const char *folder) {
     return n > 0 && n < INT32_MAX ? n : 0;
 }
 
-static tg_status open_tokenizer(tg_env *env, tg_error *err) {
-    const tg_tokenizer_settings *s = &env->settings->tokenizer;
+/* *rows: the model's vocabulary, 0 when it is not known. */
+static tg_status open_located(const tg_tokenizer_settings *s, tg_tokenizer **out, int64_t *rows,
+                              tg_error *err) {
     char *folder;
     tg_status st = tg_model_locate(s->model_name, &folder, err);
     if (st != TG_OK) {
         tg_error_prefix(err, "tokenizer.model_name: ");
         return st;
     }
-    st = tg_tokenizer_open(&env->tokenizer, folder, err);
-    if (st == TG_OK) {
-        if (s->pad_token_as_eos_token) tg_tokenizer_set_pad_as_eos(env->tokenizer);
-        env->n_tokens = tg_tokenizer_size(env->tokenizer);
-        int64_t rows = model_vocab(folder);
-        env->spec.vocab_size = (uint32_t)(rows > env->n_tokens ? rows : env->n_tokens);
-    }
+    st = tg_tokenizer_open(out, folder, err);
+    if (st == TG_OK && s->pad_token_as_eos_token) tg_tokenizer_set_pad_as_eos(*out);
+    if (st == TG_OK) *rows = model_vocab(folder);
     tg_free(folder);
     return st;
 }
 
-static size_t max_prompt_length(const tg_env *env) {
-    int64_t n = env->settings->mdp.max_prompt_length;
-    if (n == INT64_MIN) n = env->settings->tokenizer.max_length;
-    if (n == INT64_MIN) n = tg_tokenizer_max_length(env->tokenizer);
+tg_status tg_env_open_tokenizer(const tg_env_settings *s, tg_tokenizer **out, tg_error *err) {
+    int64_t rows;
+    return open_located(&s->tokenizer, out, &rows, err);
+}
+
+static tg_status open_tokenizer(tg_env *env, tg_error *err) {
+    int64_t rows;
+    tg_status st = open_located(&env->settings->tokenizer, &env->tokenizer, &rows, err);
+    if (st != TG_OK) return st;
+    env->n_tokens = tg_tokenizer_size(env->tokenizer);
+    env->spec.vocab_size = (uint32_t)(rows > env->n_tokens ? rows : env->n_tokens);
+    return TG_OK;
+}
+
+size_t tg_env_prompt_length(const tg_env_settings *s, const tg_tokenizer *tokenizer) {
+    int64_t n = s->mdp.max_prompt_length;
+    if (n == INT64_MIN) n = s->tokenizer.max_length;
+    if (n == INT64_MIN) n = tg_tokenizer_max_length(tokenizer);
     return n < TG_LIMIT_TOKENS ? (size_t)n : TG_LIMIT_TOKENS;
 }
 
@@ -72,7 +83,7 @@ static tg_status open_mdp(tg_env *env, tg_error *err) {
     env->spec.pad_id = pad >= 0 ? (uint32_t)pad : env->spec.eos_id;
     env->spec.terminate_on_eos = s->terminate_on_eos;
     env->spec.max_episode_length = (uint32_t)s->max_episode_length;
-    env->spec.max_prompt_length = (uint32_t)max_prompt_length(env);
+    env->spec.max_prompt_length = (uint32_t)tg_env_prompt_length(env->settings, env->tokenizer);
     env->spec.tokenizer_digest = tg_tokenizer_digest(env->tokenizer);
     if (s->terminate_on_eos && eos < 0)
         return tg_fail(err, TG_CONFIG,

@@ -42,6 +42,11 @@ typedef struct tg_env {
 tg_status tg_env_open(tg_env **out, const tg_env_settings *settings, tg_error *err) TG_MUST_CHECK;
 void tg_env_close(tg_env **env);
 
+/* Parts of it, for commands that need no whole environment. */
+tg_status tg_env_open_tokenizer(const tg_env_settings *s, tg_tokenizer **out,
+                                tg_error *err) TG_MUST_CHECK;
+size_t tg_env_prompt_length(const tg_env_settings *s, const tg_tokenizer *tokenizer);
+
 /* Completion tokens to text as the rewards see it: without special tokens, spaces cleaned up; ids
  * that only the model's padded vocabulary has are left out. Replaces what text held. */
 tg_status tg_env_decode(const tg_env *env, const int32_t *tokens, size_t n, tg_buf *text,
