@@ -6,6 +6,7 @@
 #include "common/base/buf.h"
 #include "common/base/file.h"
 #include "common/base/hash.h"
+#include "common/base/log.h"
 #include "env-server/datapool/table/files.h"
 
 #include <pthread.h>
@@ -25,6 +26,24 @@ typedef struct episodes {
     unsigned next;
 } episodes;
 
+/* Of a list of chunks {TURNS: […]}: an episode with each numbered turn once, where it comes first. */
+static json_t *merge_chunks(const json_t *chunks) {
+    json_t *seen = json_object(), *turns = json_array(), *chunk, *turn;
+    size_t i, k;
+    json_array_foreach((json_t *)chunks, i, chunk) {
+        json_array_foreach(json_object_get(chunk, "TURNS"), k, turn) {
+            char number[32];
+            snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT,
+                     json_integer_value(json_object_get(turn, "NUMBER")));
+            if (json_object_get(seen, number)) continue;
+            json_object_set_new(seen, number, json_true());
+            json_array_append(turns, turn);
+        }
+    }
+    json_decref(seen);
+    return json_pack("{s:o}", "TURNS", turns);
+}
+
 static tg_status parse(const char *path, json_t **out, tg_error *err) {
     tg_buf text = {0};
     json_error_t e;
@@ -33,12 +52,17 @@ static tg_status parse(const char *path, json_t **out, tg_error *err) {
         st = tg_fail(err, TG_DATA, "not found, though the split's list names it");
     else if (st == TG_OK && !(*out = json_loadb(text.data ? text.data : "", text.len, 0, &e)))
         st = tg_fail(err, TG_DATA, "not JSON: %s (line %d)", e.text, e.line);
+    tg_buf_fini(&text);
+    if (st == TG_OK && json_is_array(*out)) {
+        json_t *merged = merge_chunks(*out);
+        json_decref(*out);
+        if (!(*out = merged)) st = tg_fail_nomem(err, 1);
+    }
     if (st == TG_OK && !json_is_object(*out)) {
         json_decref(*out);
         *out = NULL;
         st = tg_fail(err, TG_DATA, "expected a JSON object with TURNS");
     }
-    tg_buf_fini(&text);
     return st;
 }
 
@@ -76,6 +100,44 @@ static void episodes_close(void *state) {
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
+/* The first of the episode's files below aligned data, by name; owned, NULL: there is none. */
+static tg_status find_aligned(const char *base, const char *name, char **out, tg_error *err) {
+    tg_files folders = {0}, files = {0};
+    char *dir = tg_path_join(base, "aligned data");
+    tg_status st = dir ? tg_files_list(&folders, dir, NULL, err) : tg_fail_nomem(err, strlen(base));
+    *out = NULL;
+    for (size_t i = 0; i < folders.n && st == TG_OK; i++)
+        if (tg_path_is_dir(folders.paths[i]))
+            st = tg_files_list(&files, folders.paths[i], ".json", err);
+    for (size_t i = 0; i < files.n && st == TG_OK && !*out; i++) {
+        const char *file = tg_file_name(files.paths[i]);
+        if (strncmp(file, name, strlen(name)) != 0 || file[strlen(name)] != '_') continue;
+        *out = files.paths[i];
+        files.paths[i] = NULL;
+    }
+    tg_files_fini(&folders);
+    tg_files_fini(&files);
+    tg_free(dir);
+    return st;
+}
+
+/* The cleaned episode; where only aligned data was unpacked, the episode as that has it. */
+static tg_status add_episode(episodes *e, const char *base, const char *name, tg_error *err) {
+    tg_buf path = {0};
+    tg_buf_printf(&path, "%s/cleaned data/%s.json", base, name);
+    if (path.failed) return tg_fail_nomem(err, strlen(name));
+    char *aligned = NULL;
+    tg_status st = tg_path_exists(path.data) ? TG_OK : find_aligned(base, name, &aligned, err);
+    if (aligned) {
+        tg_log_info("datapool", "%s is not there; its turns come from %s", path.data, aligned);
+        tg_buf_fini(&path);
+        return tg_files_push(&e->files, aligned, err);
+    }
+    if (st == TG_OK) return tg_files_push(&e->files, tg_buf_take(&path), err);
+    tg_buf_fini(&path);
+    return st;
+}
+
 static tg_status add_names(episodes *e, const char *base, const char *list, uint64_t *digest,
                            tg_error *err) {
     tg_buf text = {0};
@@ -85,11 +147,7 @@ static tg_status add_names(episodes *e, const char *base, const char *list, uint
         size_t n = strcspn(at, "\r\n");
         bool last = !at[n];
         at[n] = '\0';
-        if (n) {
-            tg_buf path = {0};
-            tg_buf_printf(&path, "%s/cleaned data/%s.json", base, at);
-            st = tg_files_push(&e->files, tg_buf_take(&path), err);
-        }
+        if (n) st = add_episode(e, base, at, err);
         at = last ? NULL : at + n + 1;
     }
     for (size_t i = 0; i < e->files.n; i++) {

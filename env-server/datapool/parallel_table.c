@@ -84,7 +84,9 @@ static tg_status find_segments(side *s, tg_error *err) {
             from = close + 1;
             at = stop + 6;
         } else {
-            take = s->mode == PLAIN || *at != '<';
+            size_t blanks = 0;
+            while (blanks < len && (at[blanks] == ' ' || at[blanks] == '\t')) blanks++;
+            take = s->mode == PLAIN || blanks == len || at[blanks] != '<';
             at += len + 1;
         }
         if (take && !tg_offsets_push(&s->segments, (uint64_t)(from - bytes)))

@@ -382,7 +382,7 @@ def translation():
     tags = ['<doc docid="1" genre="lectures">', "<url>http://x</url>", "<title>Talk</title>"]
     talk = [("Thank you so much.", "Vielen Dank."), ("It's &amp; is", "Es ist &amp; war")]
     write("iwslt/de-en/train.tags.en-de.en", "\n".join(tags + [" " + p[0] + " " for p in talk] + ["</doc>"]) + "\n")
-    write("iwslt/de-en/train.tags.en-de.de", "\n".join(tags + [p[1] for p in talk] + ["</doc>"]) + "\n")
+    write("iwslt/de-en/train.tags.en-de.de", "\n".join([" " + t for t in tags] + [p[1] for p in talk] + ["</doc>"]) + "\n")
     for name, lines in (("dev2010", talk), ("tst2010", talk[:1]), ("tst2011", talk[1:])):
         for k, lang in enumerate(("en", "de")):
             write(f"iwslt/de-en/IWSLT17.TED.{name}.en-de.{lang}.xml", '<?xml version="1.0" encoding="UTF-8"?>\n<mteval>\n' + sgm([p[k] for p in lines], "srcset") + "</mteval>\n")
@@ -446,6 +446,14 @@ def dialogues():
             case("crd3", "crd3/CRD3-master", split, out, max_context_size=size)
     for name, episode in episodes.items():
         write(f"crd3/CRD3-master/data/cleaned data/{name}.json", json.dumps(episode))
+    write("crd3-aligned/data/aligned data/val_files", "C1E003\n")
+    chunks = [{"CHUNK": "x", "ALIGNMENT": {}, "TURNS": episodes["C1E003"]["TURNS"][a:b]} for a, b in ((0, 2), (1, 3))]
+    write("crd3-aligned/data/aligned data/c=2/C1E003_2_0.json", json.dumps(chunks))
+    write("crd3-aligned/data/aligned data/c=2/C1E003_2_1.json", "[]")
+    turns = episodes["C1E003"]["TURNS"]
+    case("crd3", "crd3-aligned", "val",
+         [sample("val_ep_0_turn_2", "\n".join(t["NAMES"][0] + ": " + " ".join(t["UTTERANCES"]) for t in turns[:2]) + "\n" + turns[2]["NAMES"][0] + ": ",
+                 [" ".join(turns[2]["UTTERANCES"])])], max_context_size=5)
     write("crd3-bad/data/aligned data/train_files", "C9\n")
     error("crd3", "crd3-bad", "train", "C9.json: not found, though the split's list names it", "DATA", max_context_size=1)
 
