@@ -146,20 +146,30 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
         rows * 80 + (uint64_t)n_envs * (uint64_t)max_len * 24);
 }
 
+int tg_supervised_longest(const tg_arch *arch) {
+    enum { LONG_TEXT = 1024 };
+    return arch->kind == TG_KIND_SEQ2SEQ ? TG_MIN(arch->max_positions, LONG_TEXT)
+                                         : arch->max_positions;
+}
+
+tg_pass_caps tg_supervised_caps(const tg_arch *arch, int tokens) {
+    return (tg_pass_caps){.tokens = tokens,
+                          .seqs = tokens,
+                          .actions = tokens,
+                          .src = arch->kind == TG_KIND_SEQ2SEQ ? tokens : 0};
+}
+
 int tg_supervised_tokens(const tg_train_settings *s, const tg_arch *arch) {
     enum { MOST = 2048, FEW = 512, ACTIVATION_BYTES = 256 << 20 };
-    int least = TG_MAX(FEW, arch->max_positions), n = TG_MAX(MOST, least);
+    int least = TG_MAX(FEW, tg_supervised_longest(arch)), n = TG_MAX(MOST, least);
     for (; n > least; n = TG_MAX(least, n / 2))
-        if (activations(s, arch, (tg_pass_caps){.tokens = n, .seqs = n, .actions = n}) <=
-            ACTIVATION_BYTES)
-            break;
+        if (activations(s, arch, tg_supervised_caps(arch, n)) <= ACTIVATION_BYTES) break;
     return n;
 }
 
 static void plan_supervised(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch) {
     network n = trained(s, arch, false);
-    int tokens = tg_supervised_tokens(s, arch);
-    tg_pass_caps caps = {.tokens = tokens, .seqs = tokens, .actions = tokens};
+    tg_pass_caps caps = tg_supervised_caps(arch, tg_supervised_tokens(s, arch));
     add(p, "parameters", TG_PHASE_ALWAYS, SMALLER, n.params);
     add(p, "optimizer", TG_PHASE_ALWAYS, "alg.training_args.optim: adamw_8bit", n.state);
     add(p, "gradients", TG_PHASE_UPDATE | TG_PHASE_EVALUATE, "alg.num_layers_unfrozen", n.grads);

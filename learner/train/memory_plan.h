@@ -11,6 +11,7 @@
 #include "common/base/buf.h"
 #include "common/base/status.h"
 #include "common/nn/arch.h"
+#include "common/nn/pass.h"
 #include "learner/train/settings.h"
 
 #include <stdint.h>
@@ -50,6 +51,9 @@ tg_status tg_memory_plan_check(const tg_memory_plan *p, uint64_t limit,
 int tg_eval_slots(const tg_train_settings *s, const tg_arch *arch, int max_prompt, int max_new);
 /* Tokens of a supervised pass: batches are cut to this. 2048, or as many as 256 MB of activations hold; but a whole text, and 512. */
 int tg_supervised_tokens(const tg_train_settings *s, const tg_arch *arch);
+tg_pass_caps tg_supervised_caps(const tg_arch *arch, int tokens);
+/* Longest text that such a pass takes; a seq2seq model's, whose positions may be without end, 1024. */
+int tg_supervised_longest(const tg_arch *arch);
 /* The most that this process has held so far. */
 uint64_t tg_memory_peak(void);
 

@@ -117,6 +117,10 @@ static tg_status read_model(tg_train_settings *s, const tg_node *alg, tg_arena *
         return tg_node_fail(alg, "alg.model_name", err,
                             "missing: expected a model, or model_config for a fresh one");
     if (!fresh) return TG_OK;
+    if (strcmp(sup->model_type, "causal") != 0)
+        return tg_node_fail(sup->model_config, "alg.model_config", err,
+                            "makes a causal model, and alg.model_type is %s: give model_name",
+                            sup->model_type);
     if (sup->model_name)
         return tg_node_fail(sup->model_config, "alg.model_config", err,
                             "given together with model_name (%s): leave one of them out",
@@ -140,9 +144,6 @@ tg_status tgi_supervised_read(tg_train_settings *s, const tg_node *alg, bool sch
     if (st == TG_OK && strcmp(sup->id, "supervised") != 0)
         st = tg_node_fail(tg_node_get(alg, "id"), "alg.id", err,
                           "no algorithm is called '%s'; did you mean supervised", sup->id);
-    if (st == TG_OK && !strcmp(sup->model_type, "seq2seq"))
-        st = tgi_not_built(s, schema_only, tg_node_get(alg, "model_type"), "alg.model_type", err,
-                           "supervised training of seq2seq models");
     if (st == TG_OK) st = read_model(s, alg, arena, err);
     if (st == TG_OK)
         st = tgi_generation_read(s, &s->rollout_gen, &sup->generation_kwargs,

@@ -1,4 +1,4 @@
-/* Supervised training of a causal model: the next token of prompt and reference, with transformers' Trainer as the model for batches,
+/* Supervised training: the next token of prompt and reference, or of the reference to a prompt, with transformers' Trainer as the model for batches,
  * schedules and logging. Batches are packed, without padding, and cut into passes that fit.
  *
  * The loss of a step is the mean over all predicted tokens of its batch. Order: a keyed permutation of the texts for each epoch, so any
@@ -50,7 +50,7 @@ static tg_status open_model(supervised *s, tg_error *err) {
                                                        run->settings->train, run->seed, err);
     if (st == TG_OK) st = tg_optim_create(&s->optim, &s->model, 1, &run->settings->optim, err);
     int tokens = tg_supervised_tokens(run->settings, &run->arch);
-    if (st == TG_OK) st = tg_packer_init(&s->packer, tokens, err);
+    if (st == TG_OK) st = tg_packer_init(&s->packer, tg_supervised_caps(&run->arch, tokens), err);
     if (st == TG_OK)
         st = tg_pass_create(&s->pass, s->model, s->packer.caps,
                             run->settings->recompute ? TG_PASS_RECOMPUTE : TG_PASS_TRAIN, err);
@@ -67,17 +67,25 @@ static bool truncates_left(const tg_run_config *c) {
 
 static tg_status open_corpus(supervised *s, tg_error *err) {
     tg_run *run = s->run;
+    const bool seq2seq = run->arch.kind == TG_KIND_SEQ2SEQ;
+    int64_t longest =
+        TG_MIN(tg_tokenizer_max_length(run->tokenizer), tg_supervised_longest(&run->arch));
+    if (seq2seq && run->arch.start_id < 0)
+        return tg_fail(err, TG_CONFIG,
+                       "%s: config.json: decoder_start_token_id is missing: what does an answer "
+                       "begin with?",
+                       run->model_folder);
     tg_split_samples samples;
     tg_status st = tg_split_samples_load(&samples, run->pool, TG_SPLIT_TRAIN, err);
     if (st != TG_OK) return st;
-    int64_t longest = TG_MIN(tg_tokenizer_max_length(run->tokenizer), run->arch.max_positions);
-    tg_corpus_opts opts = {.max_length = (int)longest,
+    tg_corpus_opts opts = {.start_id = seq2seq ? run->arch.start_id : -1,
+                           .max_length = (int)longest,
                            .truncate_left = truncates_left(run->opts.config),
                            .add_eos = !run->compat};
     st = tg_corpus_build(&s->corpus, &samples, run->tokenizer, &opts, err);
     tg_split_samples_fini(&samples);
-    /* RL4LMs's collator ignores padding, and padding is eos: eos is never learnt. */
-    s->ignored = run->compat ? tg_tokenizer_pad(run->tokenizer) : -1;
+    /* RL4LMs's collator of causal texts ignores padding, and padding is eos: eos is never learnt. */
+    s->ignored = run->compat && !seq2seq ? tg_tokenizer_pad(run->tokenizer) : -1;
     if (st == TG_OK)
         tg_log_info("train",
                     "%" PRId64 " texts, %" PRId64 " tokens; %" PRId64 " cut, %" PRId64 " too short",

@@ -1,6 +1,6 @@
 #!/bin/bash
-# PPO on an encoder-decoder model: a tiny T5 learns to write increasing numbers, with a critic of its own and with a shared one; runs do not
-# depend on the number of workers, go on after they were stopped, and a model of the other kind is refused.
+# Encoder-decoder models train: a tiny T5 learns to write increasing numbers by PPO, with a critic of its own and with a shared one, and to count on
+# by examples; runs do not depend on the number of workers, go on after they were stopped, and a model of the other kind is refused.
 set -u
 BUILD=${BUILD:-build}
 root=$PWD textgen=$PWD/$BUILD/textgen
@@ -84,6 +84,31 @@ rm -rf cut/model
 newest=$(ls cut/checkpoints | sort -V | tail -n 1) && rm -rf "cut/checkpoints/$newest"
 "$textgen" train c.yml --run-dir cut --resume --workers 2 "${short[@]}" >out 2>&1 || bad "resumed: $(tail -n 2 out)"
 same one cut
+
+# supervised: the source is a number, the answer the next two
+for split in train val test; do
+    for i in {1..18}; do echo "{\"q\": \"$i\", \"a\": \"$((i + 1)) $((i + 2))\"}"; done >$split.jsonl
+done
+cat >s.yml <<'YAML'
+tokenizer: {model_name: t5, padding_side: left, truncation_side: left, pad_token_as_eos_token: False}
+datapool: {id: jsonl, args: {train: train.jsonl, val: val.jsonl, test: test.jsonl, template: '{q}', references: a}}
+env: {args: {max_prompt_length: 5, max_episode_length: 8}}
+alg:
+  id: supervised
+  model_type: seq2seq
+  model_name: t5
+  generation_kwargs: {do_sample: False, max_new_tokens: 6, post_processing_fn: null}
+  training_args: {per_device_train_batch_size: 6, num_train_epochs: 150, learning_rate: 0.01, logging_steps: 450, weight_decay: 0.0}
+train_evaluation: {eval_batch_size: 18, metrics: [{id: bleu, args: {}}]}
+seed: 1
+YAML
+if timeout 300 "$textgen" train s.yml --run-dir sft --workers 1 >out 2>&1; then
+    right=0
+    for i in {1..18}; do
+        [ "$(echo "$i" | "$textgen" generate --model sft/model do_sample=false max_new_tokens=6 2>/dev/null)" = "$((i + 1)) $((i + 2))" ] && right=$((right + 1))
+    done
+    if [ $right -ge 15 ]; then ok; else bad "supervised: $right of 18 answers are right"; fi
+else bad "supervised: $(tail -n 2 out)"; fi
 
 refused() { # NAME PATTERN OVERRIDE…
     local name=$1 pattern=$2 code

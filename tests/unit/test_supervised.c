@@ -31,10 +31,10 @@ TEST(schedules_are_those_of_transformers) {
 TEST(packing_has_no_padding_and_predicts_every_token_but_the_first) {
     int32_t tokens[] = {5, 6, 7, 8, 9, 1, 3, 3};
     int64_t start[] = {0, 3, 5, 8};
-    tg_corpus c = {tokens, start, 3, 0, 0};
+    tg_corpus c = {.tokens = tokens, .start = start, .n = 3};
     tg_packer p;
     tg_error err;
-    REQUIRE_OK(tg_packer_init(&p, 4, &err));
+    REQUIRE_OK(tg_packer_init(&p, (tg_pass_caps){.tokens = 4, .seqs = 4, .actions = 4}, &err));
     CHECK(tg_packer_add(&p, &c, 0, -1));
     CHECK(tg_packer_add(&p, &c, 1, -1));
     CHECK(!tg_packer_add(&p, &c, 2, -1)); /* full: nothing of it is taken */
@@ -51,6 +51,28 @@ TEST(packing_has_no_padding_and_predicts_every_token_but_the_first) {
     CHECK(tg_packer_add(&p, &c, 2, 3)); /* label 3 is left out, its row stays */
     CHECK_EQ(p.batch.n_tokens, 2);
     CHECK_EQ(p.batch.n_actions, 0);
+    tg_packer_fini(&p);
+}
+
+TEST(sources_are_packed_beside_their_answers) {
+    int32_t tokens[] = {0, 7, 8, 0, 9}, src[] = {1, 2, 3, 4, 5, 6};
+    int64_t start[] = {0, 3, 5}, src_start[] = {0, 4, 6};
+    tg_corpus c = {.tokens = tokens, .start = start, .n = 2, .src = src, .src_start = src_start};
+    tg_packer p;
+    tg_error err;
+    REQUIRE_OK(
+        tg_packer_init(&p, (tg_pass_caps){.tokens = 9, .seqs = 9, .actions = 9, .src = 7}, &err));
+    CHECK(tg_packer_add(&p, &c, 1, -1));
+    CHECK(tg_packer_add(&p, &c, 0, -1));
+    CHECK(!tg_packer_add(&p, &c, 1, -1)); /* no room for its source */
+    const int32_t offsets[] = {0, 1, 3}, src_offsets[] = {0, 2, 6}, packed[] = {5, 6, 1, 2, 3, 4},
+                  labels[] = {9, 7, 8};
+    CHECK_EQ(p.batch.n_seqs, 2);
+    CHECK_EQ(p.batch.n_src, 6);
+    CHECK(!memcmp(p.batch.offsets, offsets, sizeof offsets));
+    CHECK(!memcmp(p.batch.src_offsets, src_offsets, sizeof src_offsets));
+    CHECK(!memcmp(p.batch.src_tokens, packed, sizeof packed));
+    CHECK(!memcmp(p.batch.act_token, labels, sizeof labels));
     tg_packer_fini(&p);
 }
 

@@ -126,7 +126,6 @@ static const struct {
     {SFT, "alg.model_config=null", "model_name", TG_CONFIG},
     {SFT, "alg.model_name=x", "model_config", TG_CONFIG},
     {SFT, "alg.model_config.n_head=3", "n_embd", TG_CONFIG},
-    {SFT, "alg.model_type=seq2seq", "seq2seq", TG_UNSUPPORTED},
     {SFT, "alg.training_args.lr_scheduler_type=square", "cosine", TG_CONFIG},
     {SFT, "alg.training_args.learning_rat=1", "learning_rate", TG_CONFIG},
 };
