@@ -242,6 +242,12 @@ static tg_status add_line(job *j, long number, size_t first, tg_status st, const
     return TG_OK;
 }
 
+/* A source may be in another vocabulary than the answer. */
+static int prompt_vocab(const job *j) {
+    const tg_arch *arch = &j->model.model->arch;
+    return arch->kind == TG_KIND_SEQ2SEQ ? tg_arch_encoder(arch).vocab_size : arch->vocab_size;
+}
+
 static tg_status run_jsonl(job *j, tg_error *err) {
     tg_jsonl in;
     tg_jsonl_open(&in, stdin);
@@ -252,7 +258,7 @@ static tg_status run_jsonl(job *j, tg_error *err) {
         size_t first = j->ids.n;
         if (in.value)
             line_status = tg_line_ids(in.value, "ids", "prompt", j->model.tokenizer,
-                                      j->model.model->arch.vocab_size, &j->ids, &why);
+                                      prompt_vocab(j), &j->ids, &why);
         else
             snprintf(why.msg, sizeof why.msg, "%s", in.why);
         st = add_line(j, in.number, first, line_status, &why);

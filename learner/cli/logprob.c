@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-enum { MAX_LINES = 256, MIN_TOKENS = 4096 };
+enum { MAX_LINES = 256, ENOUGH_TOKENS = 4096, ROOM_STEP = 256 };
 
 typedef struct entry {
     long number;
@@ -25,9 +25,10 @@ typedef struct entry {
 
 typedef struct job {
     tg_cli_model model;
-    tg_pass *pass;
+    tg_pass *pass; /* as large as the largest batch so far */
+    tg_pass_caps caps;
     bool seq2seq;
-    int max_tokens; /* so many of sources, too */
+    int max_tokens; /* of a batch, and so many of its sources */
     entry entries[MAX_LINES];
     int n_entries;
     tg_ids tokens, source; /* seq2seq: a line's tokens are the start token and its ids */
@@ -67,6 +68,20 @@ static void print_entry(job *j, const entry *e, int *at) {
     *at += e->n - 1;
 }
 
+static int rounded_up(int n) {
+    return (n + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP;
+}
+
+static tg_status make_room(job *j, const tg_batch *b, tg_error *err) {
+    tg_pass_caps *c = &j->caps;
+    if (j->pass && b->n_tokens <= c->tokens && b->n_src <= c->src) return TG_OK;
+    tg_pass_destroy(&j->pass);
+    c->tokens = c->actions = TG_MAX(c->tokens, rounded_up(b->n_tokens));
+    c->src = TG_MAX(c->src, rounded_up(b->n_src));
+    c->seqs = MAX_LINES;
+    return tg_pass_create(&j->pass, j->model.model, *c, false, err);
+}
+
 /* Scores what has been gathered and prints it. */
 static tg_status flush(job *j, tg_error *err) {
     tg_batch b = {.tokens = j->tokens.data,
@@ -89,8 +104,8 @@ static tg_status flush(job *j, tg_error *err) {
     j->src_offsets[b.n_seqs] = b.n_src;
     b.src_tokens = j->source.data;
     b.src_offsets = j->src_offsets;
-    tg_status st = TG_OK;
-    if (b.n_actions)
+    tg_status st = b.n_actions ? make_room(j, &b, err) : TG_OK;
+    if (st == TG_OK && b.n_actions)
         st = tg_pass_forward(j->pass, &b, (tg_pass_out){.logp = j->logp, .entropy = j->entropy},
                              err);
     if (st != TG_OK) return st;
@@ -153,10 +168,7 @@ static tg_status read_entry(job *j, tg_jsonl *in, entry *e, tg_error *err) {
 static tg_status score_lines(job *j, tg_jsonl *in, tg_error *err) {
     tg_status st = TG_OK;
     while (st == TG_OK && tg_jsonl_next(in)) {
-        /* The next line may be as long as the model allows: flush before it could overflow the pass. */
-        if (j->n_entries == MAX_LINES ||
-            (int)TG_MAX(j->tokens.n, j->source.n) + j->model.model->arch.max_positions >
-                j->max_tokens)
+        if (j->n_entries == MAX_LINES || TG_MAX(j->tokens.n, j->source.n) >= ENOUGH_TOKENS)
             st = flush(j, err);
         if (st == TG_OK) st = read_entry(j, in, &j->entries[j->n_entries], err);
         if (st == TG_OK) j->n_entries++;
@@ -176,18 +188,15 @@ static tg_status job_open(job *j, const char *model_name, const char *backend, i
                        "%s: config.json: decoder_start_token_id is missing: what does an answer "
                        "begin with?",
                        model_name);
-    j->max_tokens = TG_MAX(MIN_TOKENS, 2 * j->model.model->arch.max_positions);
+    j->max_tokens =
+        ENOUGH_TOKENS + arch->max_positions; /* the last line may be as long as it can */
     size_t n = (size_t)j->max_tokens;
     j->act_row = tg_alloc_array(n, sizeof *j->act_row);
     j->act_token = tg_alloc_array(n, sizeof *j->act_token);
     j->logp = tg_alloc_array(n, sizeof *j->logp);
     j->entropy = tg_alloc_array(n, sizeof *j->entropy);
     if (!j->act_row || !j->act_token || !j->logp || !j->entropy) return tg_fail_nomem(err, n * 16);
-    tg_pass_caps caps = {.tokens = j->max_tokens,
-                         .seqs = MAX_LINES,
-                         .actions = j->max_tokens,
-                         .src = j->seq2seq ? j->max_tokens : 0};
-    return tg_pass_create(&j->pass, j->model.model, caps, false, err);
+    return TG_OK;
 }
 
 static void job_close(job *j) {

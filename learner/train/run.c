@@ -134,6 +134,15 @@ int tg_run_room(const tg_arch *arch, int other) {
     return arch->kind == TG_KIND_SEQ2SEQ ? arch->max_positions : arch->max_positions - other;
 }
 
+static tg_status make_stops(const tg_run *run, tg_gen_settings *gen, tg_stop_strings **stops,
+                            const char *path, tg_error *err) {
+    if (tg_node_is_null(gen->stop_strings)) return TG_OK;
+    tg_status st = tg_stop_strings_create(stops, gen->stop_strings, path, run->tokenizer,
+                                          run->arch.vocab_size, err);
+    gen->stop_text = *stops;
+    return st;
+}
+
 /* Lengths and end tokens, once the workers have said what the environment is. */
 static tg_status settle_lengths(tg_run *run, tg_error *err) {
     const tg_env_spec *spec = run->spec;
@@ -143,10 +152,16 @@ static tg_status settle_lengths(tg_run *run, tg_error *err) {
     run->rollout_gen.pad_id = run->eval_gen.pad_id = tg_tokenizer_pad(run->tokenizer);
     tg_gen_set_eos(&run->eval_gen, eos);
     tg_gen_set_eos(&run->rollout_gen, spec->terminate_on_eos ? eos : -1);
+    tg_status st = make_stops(run, &run->rollout_gen, &run->rollout_stops,
+                              "alg.policy.args.generation_kwargs", err);
+    if (st == TG_OK)
+        st = make_stops(run, &run->eval_gen, &run->eval_stops, "train_evaluation.generation_kwargs",
+                        err);
+    if (st != TG_OK) return st;
     uint32_t longest = spec->max_prompt_length ? spec->max_prompt_length : UINT32_MAX;
     run->max_prompt = (int)TG_MIN(longest, (uint32_t)run->arch.max_positions);
     int64_t episode = spec->max_episode_length;
-    tg_status st = tg_run_check_lengths(run->settings, episode, err);
+    st = tg_run_check_lengths(run->settings, episode, err);
     if (st != TG_OK) return st;
     run->max_new = (int)episode;
     if (run->eval_gen.max_new_tokens == INT64_MIN && !run->settings->supervised)
@@ -275,6 +290,8 @@ void tg_run_close(tg_run *run) {
     tg_track_close(&run->track);
     if (run->pool) tg_pool_close(&run->pool);
     if (run->be) tg_backend_close(&run->be);
+    tg_stop_strings_destroy(&run->rollout_stops);
+    tg_stop_strings_destroy(&run->eval_stops);
     tg_tokenizer_destroy(&run->tokenizer);
     tg_free(run->model_folder);
     tg_error ignored;

@@ -7,6 +7,7 @@
 #include "common/net/pool.h"
 #include "common/nn/backend.h"
 #include "common/text/tokenizer.h"
+#include "learner/policy/stop_strings.h"
 #include "learner/track/track.h"
 #include "learner/train/checkpoint.h"
 #include "learner/train/halt.h"
@@ -38,6 +39,7 @@ typedef struct tg_run {
     tg_arch arch;
     tg_track *track;
     tg_gen_settings rollout_gen, eval_gen; /* with eos and lengths filled in */
+    tg_stop_strings *rollout_stops, *eval_stops;
     int n_envs, max_prompt, max_new;
     uint64_t planned; /* bytes of the memory plan */
     char title[200];

@@ -3,6 +3,9 @@
  * back to the same settings. */
 #include "learner/train/settings.h"
 
+#include "common/base/alloc.h"
+#include "common/config/locate.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -80,10 +83,23 @@ tg_status tgi_not_built(tg_train_settings *s, bool schema_only, const tg_node *a
     return TG_UNSUPPORTED;
 }
 
+/* What the model's folder says stands behind what the config says. A model that is not there is somebody else's error. */
+static tg_status add_model_defaults(const tg_train_settings *s, const tg_node **node,
+                                    tg_arena *arena, tg_error *err) {
+    const char *name = s->supervised ? s->sup.model_name : s->policy_args.model_name;
+    char *folder = NULL;
+    tg_error missing;
+    if (!name || tg_model_locate(name, &folder, &missing) != TG_OK) return TG_OK;
+    tg_status st = tg_gen_model_defaults(node, folder, arena, err);
+    tg_free(folder);
+    return st;
+}
+
 /* Reads generation_kwargs and puts the resolved form in *node. */
 tg_status tgi_generation_read(tg_train_settings *s, tg_gen_settings *gen, const tg_node **node,
                               const char *path, bool schema_only, tg_arena *arena, tg_error *err) {
-    tg_status st = tg_gen_settings_read(gen, *node, path, arena, err);
+    tg_status st = schema_only ? TG_OK : add_model_defaults(s, node, arena, err);
+    if (st == TG_OK) st = tg_gen_settings_read(gen, *node, path, arena, err);
     if (st != TG_OK) return st;
     tg_error unsupported;
     st = tg_gen_settings_supported(gen, path, &unsupported);
