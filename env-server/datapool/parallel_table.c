@@ -54,7 +54,7 @@ static const char *segment(const side *s, uint64_t at, size_t *len) {
     const char *stop = s->mode == SEGMENTS ? memmem(begin, (size_t)(end - begin), "</seg>", 6)
                                            : begin + line_len(begin, end);
     *len = (size_t)((stop ? stop : end) - begin);
-    tg_datafile_used(s->file, *len);
+    tg_datafile_used(s->file, begin, *len);
     if (s->mode == PLAIN) {
         if (*len && begin[*len - 1] == '\r') --*len;
         return begin;
@@ -91,7 +91,7 @@ static tg_status find_segments(side *s, tg_error *err) {
         }
         if (take && !tg_offsets_push(&s->segments, (uint64_t)(from - bytes)))
             return tg_fail_nomem(err, 2 * s->segments.cap * sizeof *s->segments.at);
-        tg_datafile_used(s->file, (size_t)((at < end ? at : end) - from));
+        tg_datafile_used(s->file, from, (size_t)((at < end ? at : end) - from));
     }
     return TG_OK;
 }

@@ -132,7 +132,7 @@ static tg_status get_page(tg_pq_file *f, size_t leaf, uint32_t group, uint64_t o
         release(f, dictionary);
         return st;
     }
-    tg_datafile_used(f->data, h.packed);
+    tg_datafile_used(f->data, f->bytes + offset, h.packed);
     if (!page->dictionary) release(f, dictionary); /* this page does not use it */
     page->key = offset;
     return keep(f, page, out, err);
@@ -187,7 +187,7 @@ static tg_status index_chunk(tg_pq_file *f, size_t leaf, uint32_t group, uint64_
             rows += n;
         }
         at += h.header_bytes + h.packed;
-        tg_datafile_used(f->data, 4096);
+        tg_datafile_used(f->data, f->bytes + at, 0);
     }
     if (rows != f->meta.groups[group].n_rows || values != chunk->n_values)
         return tg_fail(err, TG_DATA,

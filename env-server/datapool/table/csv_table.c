@@ -53,7 +53,7 @@ static tg_status csv_row(const tg_table *t, uint64_t i, json_t **out, tg_error *
     uint64_t at = c->rows.at[i];
     tg_csv_record r = {0};
     tg_status st = tg_csv_read(bytes + at, size - at, c->separator, &r, &used, err);
-    tg_datafile_used(c->file, st == TG_OK ? used : 0);
+    tg_datafile_used(c->file, bytes + at, st == TG_OK ? used : 0);
     json_t *object = json_object();
     if (st == TG_OK && !object) st = tg_fail_nomem(err, 1);
     if (st == TG_OK) st = fill(c, &r, object, err);
@@ -111,7 +111,7 @@ static tg_status index_records(csv *c, const tg_csv_format *format, tg_error *er
         size_t used = tg_csv_skip(bytes + at, size - at, c->separator, &blank);
         if (!blank && !tg_offsets_push(&c->rows, at))
             st = tg_fail_nomem(err, 2 * c->rows.cap * sizeof *c->rows.at);
-        tg_datafile_used(c->file, used);
+        tg_datafile_used(c->file, bytes + at, used);
         at += used;
     }
     return st;

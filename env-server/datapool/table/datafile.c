@@ -22,6 +22,7 @@ struct tg_datafile {
     char *path;
     tg_filemap map;
     atomic_size_t read; /* since the last release */
+    atomic_size_t last; /* where the last read ended */
 };
 
 /* Unpacks into fd. */
@@ -105,10 +106,14 @@ const char *tg_datafile_bytes(const tg_datafile *f, size_t *len) {
     return f->map.data ? (const char *)f->map.data : "";
 }
 
-void tg_datafile_used(tg_datafile *f, size_t len) {
-    size_t page = 4096; /* a short read touches a whole page */
-    size_t before = atomic_fetch_add(&f->read, len < page ? page : len);
-    if (before + len < RELEASE_AFTER || !f->map.data) return;
+void tg_datafile_used(tg_datafile *f, const void *at, size_t len) {
+    const size_t around = 512 << 10; /* that the system may map around a page that is touched */
+    if (!f->map.data) return;
+    size_t begin = (size_t)((const unsigned char *)at - f->map.data);
+    size_t last = atomic_exchange(&f->last, begin + len);
+    size_t gap = begin > last ? begin - last : last - begin;
+    size_t cost = gap < around ? len + gap : len + around;
+    if (atomic_fetch_add(&f->read, cost) + cost < RELEASE_AFTER) return;
     atomic_store(&f->read, 0);
     tg_filemap_release(&f->map, f->map.data, f->map.len);
 }
@@ -118,7 +123,7 @@ uint64_t tg_datafile_digest(tg_datafile *f) {
     size_t len = f->map.len;
     if (len <= WHOLE_DIGEST) {
         uint64_t hash = tg_hash64(f->map.data, len);
-        tg_datafile_used(f, len);
+        tg_datafile_used(f, f->map.data, len);
         return hash;
     }
     uint64_t hash = len;
@@ -126,7 +131,7 @@ uint64_t tg_datafile_digest(tg_datafile *f) {
         size_t at = (len - BLOCK) / (BLOCKS - 1) * i;
         uint64_t parts[] = {hash, tg_hash64(f->map.data + at, BLOCK)};
         hash = tg_hash64(parts, sizeof parts);
-        tg_datafile_used(f, BLOCK);
+        tg_datafile_used(f, f->map.data + at, BLOCK);
     }
     return hash;
 }
@@ -137,7 +142,7 @@ uint64_t tg_datafile_line(tg_datafile *f, uint64_t at) {
     while (p < end) {
         const char *next = memchr(p, '\n', (size_t)(end - p));
         if (!next) break;
-        tg_datafile_used(f, (size_t)(next - p));
+        tg_datafile_used(f, p, (size_t)(next - p));
         line++;
         p = next + 1;
     }

@@ -19,8 +19,8 @@ void tg_datafile_close(tg_datafile **f);
 
 const char *tg_datafile_path(const tg_datafile *f);
 const char *tg_datafile_bytes(const tg_datafile *f, size_t *len); /* "" when the file is empty */
-/* len bytes were read; any thread. Pointers into the file stay valid. */
-void tg_datafile_used(tg_datafile *f, size_t len);
+/* len bytes were read at `at`; any thread. Pointers into the file stay valid. */
+void tg_datafile_used(tg_datafile *f, const void *at, size_t len);
 /* Of the length and the content; of a file above 64 MiB the content is sampled. */
 uint64_t tg_datafile_digest(tg_datafile *f);
 

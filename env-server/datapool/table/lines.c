@@ -19,7 +19,7 @@ static const char *line_at(const lines *l, uint64_t at, size_t *len) {
     const char *bytes = tg_datafile_bytes(l->file, &size), *begin = bytes + at;
     const char *end = memchr(begin, '\n', size - at);
     *len = (size_t)((end ? end : bytes + size) - begin);
-    tg_datafile_used(l->file, *len);
+    tg_datafile_used(l->file, begin, *len);
     return begin;
 }
 
