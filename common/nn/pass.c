@@ -171,6 +171,7 @@ static void run_heads(tg_pass *p) {
     if (!A) return;
     ops->gather_rows(t->be, b->rows, tg_pass_last_rows(&p->main), b->act_row, A, C);
     tg_trunk_final(t, b->hidden, b->mean, b->rstd, b->rows, A);
+    p->kept_whole = p->b.kept != NULL;
     if (p->has_lm)
         ops->head_forward(t->be, b->logp, b->entropy, b->lse, tg_trunk_lm(t, b->lm, b->hidden, A),
                           t->top.w[TG_ROLE_HEAD_W], b->act_token, A, tg_trunk_embed_width(&t->arch),

@@ -273,6 +273,7 @@ static void heads_backward(tg_pass *p, float *dhidden, bool lm, bool value) {
         ops->head_backward(t->be, dlm, t->top.g[TG_ROLE_HEAD_W], b->dlogp, b->dentropy, b->lm,
                            t->top.w[TG_ROLE_HEAD_W], b->act_token, b->lse, b->entropy, A, E,
                            t->arch.vocab_size, tg_pass_head(p));
+    if (lm) p->kept_whole = false;
     if (lm && t->arch.logit_scale > 0)
         ops->scale(t->be, dlm, t->arch.logit_scale, (size_t)A * (size_t)E);
     if (lm && t->arch.narrow_embed) {

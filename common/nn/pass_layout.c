@@ -5,6 +5,9 @@
 #include "common/base/alloc.h"
 #include "common/base/check.h"
 
+/* Logits that are kept for backward: 192 MB. Beyond that they are made again, a panel at a time. */
+enum { KEPT_FLOATS = 48 << 20 };
+
 /* One layer's own buffers, but for x and out; the scratch ones are shared. */
 static void carve_layer(tg_carve *c, const tg_arch *arch, size_t N, size_t P, tg_acts *a) {
     size_t C = (size_t)arch->width, H = (size_t)arch->n_heads;
@@ -179,6 +182,10 @@ static void carve_pass(tg_carve *c, const tg_arch *arch, tg_pass_caps caps, cons
     if (tg_trunk_has_lm(arch)) b->lm = tg_carve_f32(c, A, E);
     float **per_action[] = {&b->mean, &b->rstd, &b->logp, &b->entropy, &b->lse, &b->value};
     for (size_t i = 0; i < TG_COUNT_OF(per_action); i++) *per_action[i] = tg_carve_f32(c, A, 1);
+    const bool keeps = train->on && !train->recompute && arch->kind != TG_KIND_ENCODER;
+    const size_t logits = A * (size_t)arch->vocab_size;
+    b->kept = NULL;
+    if (keeps && logits <= KEPT_FLOATS) b->kept = tg_carve_f32(c, logits, 1);
     size_t n = TG_MIN((size_t)TG_PASS_LOGIT_ROWS, TG_MAX(N, (size_t)caps.src));
     b->logit_rows = tg_carve_i32(c, n);
     b->logit_x = tg_carve_f32(c, n, C);

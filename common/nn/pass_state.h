@@ -27,6 +27,8 @@ typedef struct tg_pass_buffers {
     float *lm;                    /* (A,E) what the output matrix reads: hidden, or made of it */
     float *mean, *rstd;           /* (A) of that norm */
     float *logp, *entropy, *lse, *value; /* (A) */
+    float
+        *kept; /* (A,V) logits that backward need not make again; NULL: too many, or not trained */
 
     int32_t *logit_rows; /* (TG_PASS_LOGIT_ROWS) and the rest for tg_pass_logits */
     float *logit_x, *logit_h, *logit_lm, *logit_mean, *logit_rstd, *logits;
@@ -62,6 +64,7 @@ struct tg_pass {
     /* of the last forward */
     int n_seqs, n_actions;
     bool has_lm, has_value, has_labels, has_mask;
+    bool kept_whole; /* the kept logits are forward's still: no backward has used them up */
 };
 
 /* What shapes the logits besides the matrix. */
@@ -71,7 +74,8 @@ static inline tg_head_extra tg_pass_head(const tg_pass *p) {
                            .dbias = t->top.g[TG_ROLE_HEAD_B],
                            .softcap = t->arch.logit_softcap,
                            .mask = p->has_mask ? p->b.mask : NULL,
-                           .mask_words = tg_mask_words(t->arch.vocab_size)};
+                           .mask_words = tg_mask_words(t->arch.vocab_size),
+                           .kept = p->kept_whole ? p->b.kept : NULL};
 }
 
 /* Layer l from its x on: to out, or (to_up) only to what its backward needs. */

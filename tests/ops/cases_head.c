@@ -1,6 +1,8 @@
 /* head_forward, head_backward. */
 #include "tests/ops/ops.h"
 
+#include "common/base/check.h"
+
 #include <math.h>
 
 static tg_head_extra extra_of(const float *bias, float *dbias, const int32_t *mask,
@@ -12,14 +14,45 @@ static tg_head_extra extra_of(const float *bias, float *dbias, const int32_t *ma
                            .mask_words = (p->d[2] + 31) / 32};
 }
 
+enum {
+    MADE_AGAIN,
+    KEPT,
+    PACKED,
+    HALF
+}; /* d[3]: where logits come from in backward; what forward multiplies with */
+
+static void *space(tg_backend *be, size_t bytes) {
+    void *p = tg_backend_alloc(be, bytes ? bytes : 64, NULL);
+    TG_ASSERT(p);
+    return p;
+}
+
 static void run_forward(tg_backend *be, void *const *b, const ops_problem *p) {
-    be->ops->head_forward(be, b[0], b[1], b[2], b[3], b[4], b[5], p->d[0], p->d[1], p->d[2],
-                          extra_of(b[6], NULL, b[7], p));
+    const int n = p->d[0], C = p->d[1], V = p->d[2];
+    const tg_weight_form form = p->d[3] == HALF ? TG_WEIGHT_PACKED_BF16 : TG_WEIGHT_PACKED;
+    tg_head_extra extra = extra_of(b[6], NULL, b[7], p);
+    void *packed = p->d[3] >= PACKED ? space(be, tg_weight_bytes(V, C, form)) : NULL;
+    if (packed) {
+        be->ops->weight_pack(be, packed, b[4], V, C, true, form);
+        extra.packed = (tg_weight){packed, form, false};
+    }
+    be->ops->head_forward(be, b[0], b[1], b[2], b[3], packed ? NULL : b[4], b[5], n, C, V, extra);
+    tg_backend_free(be, packed);
 }
 
 static void run_backward(tg_backend *be, void *const *b, const ops_problem *p) {
-    be->ops->head_backward(be, b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], p->d[0],
-                           p->d[1], p->d[2], extra_of(b[9], b[10], b[11], p));
+    const int n = p->d[0], C = p->d[1], V = p->d[2];
+    tg_head_extra extra = extra_of(b[9], b[10], b[11], p);
+    float *kept = NULL;
+    if (p->d[3] == KEPT) {
+        extra.kept = kept = space(be, ((size_t)n * (size_t)V + 3 * (size_t)n) * sizeof *kept);
+        float *unused = kept + (size_t)n * (size_t)V;
+        be->ops->head_forward(be, unused, unused + n, unused + 2 * n, b[4], b[5], b[6], n, C, V,
+                              extra);
+    }
+    be->ops->head_backward(be, b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], n, C, V,
+                           extra);
+    tg_backend_free(be, kept);
 }
 
 /* softcap > 0: capped, and with a bias; < 0: a bias only. */
@@ -98,6 +131,24 @@ static void make_backward(ops_problem *p, ops_ctx *c, int n, int C, int V, doubl
     p->flops *= frozen ? 2 : 3;
 }
 
+/* After the plain cases of a shape, those with kept logits and packed weights. */
+static void test_forms(ops_ctx *c, const int shape[3], bool masked, double cap) {
+    const int n = shape[0], C = shape[1], V = shape[2];
+    ops_problem f, b;
+    for (int form = PACKED; form <= HALF && ops_wanted(c, "head_forward"); form++) {
+        make_forward(&f, c, n, C, V, 1, cap, masked);
+        f.d[3] = form;
+        ops_compare(c, &f);
+    }
+    if (!ops_wanted(c, "head_backward")) return;
+    make_forward(&f, c, n, C, V, 1, cap, masked);
+    make_backward(&b, c, n, C, V, 1, false, cap, masked);
+    ops_share(&f, &b);
+    ops_end(&f);
+    b.d[3] = KEPT;
+    ops_compare(c, &b);
+}
+
 static void test(ops_ctx *c) {
     static const int shapes[][3] = {{0, 3, 5},    {1, 1, 1},     {1, 8, 2},     {3, 5, 17},
                                     {7, 16, 100}, {33, 32, 257}, {20, 24, 600}, {5, 12, 5000},
@@ -120,6 +171,8 @@ static void test(ops_ctx *c) {
             ops_end(&f);
             ops_compare(c, &b);
         }
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int masked = 0; masked < 2; masked++) test_forms(c, shapes[i], masked, masked ? 3 : 0);
 }
 
 static void grad(ops_ctx *c) {

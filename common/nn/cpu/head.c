@@ -1,5 +1,5 @@
 /* The fused head. Rows are taken in chunks, the vocabulary in panels: a chunk's logits for one
- * panel are all that ever exists.
+ * panel are all that ever exists, unless all are to be kept.
  *
  * Panels, rather than chunks of rows with the whole vocabulary, because backward knows lse and
  * entropy already: then dw is written once per chunk of 2048 rows, where row chunks would stream
@@ -18,10 +18,12 @@ typedef struct row_stats {
 
 typedef struct head_job {
     const tg_cpu_kernels *k;
-    float *logits; /* (rows, panel) */
+    float *space;  /* (rows, panel), or with kept logits the first row of them */
+    float *logits; /* of the current panel, ld apart */
+    size_t ld;
     const int32_t *tokens;
     const uint32_t *mask; /* of the first row; NULL: none */
-    int panel, first;     /* columns of logits; vocabulary index of the first */
+    int panel, first;     /* columns of a panel; vocabulary index of the first */
     int parts;
     tg_softmax_part *part; /* (rows, parts) */
     row_stats *stats;      /* (rows) */
@@ -38,25 +40,48 @@ static int panel_columns(int rows, int V) {
     return TG_MIN(TG_MIN(TG_MAX(cols, TILE), PANEL), V);
 }
 
+static void set_space(head_job *j, tg_backend *be, int i, int rows, int V) {
+    j->panel = j->extra.kept ? TG_MIN(PANEL, V) : panel_columns(rows, V);
+    j->space = j->extra.kept ? j->extra.kept + (size_t)i * (size_t)V
+                             : tg_backend_scratch(be, LOGIT_FLOATS * sizeof(float));
+    j->ld = (size_t)(j->extra.kept ? V : j->panel);
+}
+
+/* Goes on to the panel that begins with token `first`; returns its columns. */
+static int set_panel(head_job *j, int first, int V) {
+    j->first = first;
+    j->logits = j->space + (j->extra.kept ? first : 0);
+    return TG_MIN(j->panel, V - first);
+}
+
 static tg_gemm logits_of(const head_job *j, const float *x, const float *w, int rows, int cols,
                          int C) {
-    return (tg_gemm){.c = j->logits,
-                     .a = x,
-                     .b = w + (size_t)j->first * C,
-                     .M = rows,
-                     .N = cols,
-                     .K = C,
-                     .ldc = j->panel,
-                     .lda = C,
-                     .ldb = C,
-                     .tb = true,
-                     .tile_cols = TILE,
-                     .arg = (void *)(uintptr_t)j};
+    const tg_weight *packed = &j->extra.packed;
+    const size_t before = (size_t)j->first * (size_t)C; /* whole panels of what is packed too */
+    tg_gemm g = {.c = j->logits,
+                 .a = x,
+                 .M = rows,
+                 .N = cols,
+                 .K = C,
+                 .ldc = (int)j->ld,
+                 .lda = C,
+                 .ldb = C,
+                 .tb = true,
+                 .tile_cols = TILE,
+                 .arg = (void *)(uintptr_t)j};
+    if (packed->form == TG_WEIGHT_PLAIN) {
+        g.b = w + before;
+        return g;
+    }
+    g.half = packed->form == TG_WEIGHT_PACKED_BF16;
+    g.packed = (const char *)packed->data + before * (g.half ? sizeof(uint16_t) : sizeof(float));
+    g.packed_depth = C;
+    return g;
 }
 
 static tg_logit_tile logit_tile(const head_job *j, int m, int n, int rows, int cols) {
-    return (tg_logit_tile){.logits = j->logits + (size_t)m * j->panel + n,
-                           .ld = (size_t)j->panel,
+    return (tg_logit_tile){.logits = j->logits + (size_t)m * j->ld + n,
+                           .ld = j->ld,
                            .rows = rows,
                            .first = j->first + n,
                            .cols = cols,
@@ -121,8 +146,8 @@ static void finish_rows(const head_job *j, int rows) {
 static void forward_chunk(tg_backend *be, head_job *j, const float *x, const float *w, int rows,
                           int C, int V) {
     for (int r = 0; r < rows; r++) j->stats[r] = (row_stats){-(double)INFINITY, 0, 0};
-    for (j->first = 0; j->first < V; j->first += j->panel) {
-        int cols = TG_MIN(j->panel, V - j->first);
+    for (int first = 0; first < V; first += j->panel) {
+        int cols = set_panel(j, first, V);
         tg_gemm g = logits_of(j, x, w, rows, cols, C);
         g.after = stats_tile;
         tg_cpu_gemm(be, &g);
@@ -138,8 +163,7 @@ void tg_cpu_head_forward(tg_backend *be, float *logp, float *entropy, float *lse
     for (int i = 0; i < n; i += ROWS) {
         int rows = TG_MIN(ROWS, n - i);
         char *at = tg_backend_scratch(be, TG_CPU_OP_FLOATS * sizeof(float));
-        j.panel = panel_columns(rows, V);
-        j.logits = (void *)at;
+        set_space(&j, be, i, rows, V);
         j.stats = (row_stats *)(at + LOGIT_FLOATS * sizeof(float));
         j.token = (float *)(j.stats + ROWS);
         j.part = (tg_softmax_part *)(j.token + ROWS);
@@ -155,7 +179,7 @@ void tg_cpu_head_forward(tg_backend *be, float *logp, float *entropy, float *lse
 static void grad_tile(void *arg, int m, int n, int rows, int cols) {
     const head_job *j = arg;
     tg_logit_tile t = logit_tile(j, m, n, rows, cols);
-    shape_tile(j, &t, m);
+    if (!j->extra.kept) shape_tile(j, &t, m); /* forward left them shaped */
     if (j->extra.softcap > 0)
         j->k->head_grad_capped(&t, j->lse + m, j->entropy + m, j->dlogp + m, j->dentropy + m,
                                j->extra.softcap);
@@ -163,24 +187,30 @@ static void grad_tile(void *arg, int m, int n, int rows, int cols) {
         j->k->head_grad(&t, j->lse + m, j->entropy + m, j->dlogp + m, j->dentropy + m);
 }
 
+static void grad_columns(void *arg, size_t first, size_t count) {
+    const head_job *j = arg;
+    grad_tile(arg, 0, (int)first, j->rows, (int)count);
+}
+
 static void bias_columns(void *arg, size_t first, size_t count) {
     const head_job *j = arg;
-    j->k->column_sums(j->extra.dbias + (size_t)j->first + first, j->logits + first, j->rows,
-                      (size_t)j->panel, (int)count);
+    j->k->column_sums(j->extra.dbias + (size_t)j->first + first, j->logits + first, j->rows, j->ld,
+                      (int)count);
 }
 
 static void backward_chunk(tg_backend *be, head_job *j, float *dx, float *dw, const float *x,
                            const float *w, int rows, int C, int V) {
-    for (j->first = 0; j->first < V; j->first += j->panel) {
-        int cols = TG_MIN(j->panel, V - j->first);
-        const float *wp = w + (size_t)j->first * C;
+    j->rows = rows;
+    for (int first = 0; first < V; first += j->panel) {
+        const int cols = set_panel(j, first, V);
+        const float *wp = w + (size_t)first * C;
         tg_gemm g = logits_of(j, x, w, rows, cols, C);
         g.after = grad_tile;
-        tg_cpu_gemm(be, &g);
-        if (j->extra.dbias) {
-            j->rows = rows;
-            tg_cpu_for(be, (size_t)cols, 256, bias_columns, j);
-        }
+        if (j->extra.kept)
+            tg_cpu_for(be, (size_t)cols, TILE, grad_columns, j);
+        else
+            tg_cpu_gemm(be, &g);
+        if (j->extra.dbias) tg_cpu_for(be, (size_t)cols, TILE, bias_columns, j);
         tg_cpu_gemm(be, &(tg_gemm){.c = dx,
                                    .a = j->logits,
                                    .b = wp,
@@ -188,18 +218,18 @@ static void backward_chunk(tg_backend *be, head_job *j, float *dx, float *dw, co
                                    .N = C,
                                    .K = cols,
                                    .ldc = C,
-                                   .lda = j->panel,
+                                   .lda = (int)j->ld,
                                    .ldb = C,
-                                   .accumulate = j->first > 0});
+                                   .accumulate = first > 0});
         if (!dw) continue;
-        tg_cpu_gemm(be, &(tg_gemm){.c = dw + (size_t)j->first * C,
+        tg_cpu_gemm(be, &(tg_gemm){.c = dw + (size_t)first * C,
                                    .a = j->logits,
                                    .b = x,
                                    .M = cols,
                                    .N = C,
                                    .K = rows,
                                    .ldc = C,
-                                   .lda = j->panel,
+                                   .lda = (int)j->ld,
                                    .ldb = C,
                                    .ta = true,
                                    .accumulate = true});
@@ -213,8 +243,7 @@ void tg_cpu_head_backward(tg_backend *be, float *dx, float *dw, const float *dlo
     head_job j = {.k = be->kernels, .extra = extra};
     for (int i = 0; i < n; i += ROWS) {
         int rows = TG_MIN(ROWS, n - i);
-        j.panel = panel_columns(rows, V);
-        j.logits = tg_backend_scratch(be, LOGIT_FLOATS * sizeof(float));
+        set_space(&j, be, i, rows, V);
         j.tokens = tokens + i;
         if (extra.mask) j.mask = extra.mask + (size_t)i * (size_t)extra.mask_words;
         j.lse = lse + i, j.entropy = entropy + i, j.dlogp = dlogp + i, j.dentropy = dentropy + i;

@@ -1,5 +1,5 @@
 /* The fused language-model head: log-prob of a given token and entropy of the whole distribution, from hidden states,
- * a chunk of rows at a time; the n x V logits never exist.
+ * a chunk of rows at a time; unless they are to be kept, the n x V logits never exist.
  *
  * logits = x w^T + bias, x (n,C), w (V,C), bias (V) or NULL; with softcap > 0 then softcap tanh(logits / softcap).
  * p = softmax(logits), over the allowed tokens only where there is a mask; a row's token must be allowed.
@@ -9,6 +9,8 @@
  *           further times 1 - (logit / softcap)^2 when capped; dbias (V) += its column sums. dw, dbias NULL: frozen. Accumulation over rows in a fixed order. Softmax in f32, sums in f32 or better. */
 #ifndef TG_NN_OP_HEAD_H
 #define TG_NN_OP_HEAD_H
+
+#include "common/nn/op/linear.h"
 
 #include <stdint.h>
 
@@ -24,6 +26,10 @@ typedef struct tg_head_extra {
     /* (n, mask_words) on the device: bit t % 32 of word t / 32 of a row is set when token t is allowed; NULL: all are */
     const uint32_t *mask;
     int mask_words;
+    /* (n,V) on the device: forward leaves the logits there, and backward takes them from there and destroys them; NULL: backward makes
+     * them again, which needs no memory and costs a third more */
+    float *kept;
+    tg_weight packed; /* forward: w (its N is V), in place of w, when its form is not PLAIN */
 } tg_head_extra;
 
 typedef void tg_op_head_forward(struct tg_backend *be, float *logp, float *entropy, float *lse,

@@ -3,12 +3,14 @@
 
 #include <math.h>
 
-/* Of token j in row i. */
-static double logit(const float *x, const float *w, int C, int i, int j, tg_head_extra e) {
+/* Of token j in row i; x is that row. */
+static double logit(const float *x, const float *w, int C, int V, int i, int j, tg_head_extra e) {
     if (e.mask && !(e.mask[(size_t)i * (size_t)e.mask_words + (size_t)j / 32] >> (j % 32) & 1))
         return (double)TG_HEAD_MASKED;
     double sum = e.bias ? (double)e.bias[j] : 0;
-    for (int c = 0; c < C; c++) sum += (double)x[c] * (double)w[(size_t)j * C + c];
+    const tg_weight plain = {w, TG_WEIGHT_PLAIN, true};
+    const tg_weight from = e.packed.form == TG_WEIGHT_PLAIN ? plain : e.packed;
+    for (int c = 0; c < C; c++) sum += (double)x[c] * (double)tg_ref_weight_at(from, j, c, V, C);
     return e.softcap > 0 ? (double)e.softcap * tanh(sum / (double)e.softcap) : sum;
 }
 
@@ -19,15 +21,17 @@ void tg_ref_head_forward(tg_backend *be, float *logp, float *entropy, float *lse
     for (int i = 0; i < n; i++) {
         const float *xi = x + (size_t)i * C;
         double top = -(double)INFINITY, sum = 0, h = 0;
-        for (int j = 0; j < V; j++) top = fmax(top, logit(xi, w, C, i, j, extra));
-        for (int j = 0; j < V; j++) sum += exp(logit(xi, w, C, i, j, extra) - top);
+        for (int j = 0; j < V; j++) top = fmax(top, logit(xi, w, C, V, i, j, extra));
+        for (int j = 0; j < V; j++) sum += exp(logit(xi, w, C, V, i, j, extra) - top);
         /* cppcheck-suppress invalidFunctionArg ; V > 0 */
         double l = top + log(sum);
         for (int j = 0; j < V; j++) {
-            double lp = logit(xi, w, C, i, j, extra) - l;
+            double lp = logit(xi, w, C, V, i, j, extra) - l;
             h -= exp(lp) * lp;
         }
-        logp[i] = (float)(logit(xi, w, C, i, tokens[i], extra) - l);
+        for (int j = 0; extra.kept && j < V; j++)
+            extra.kept[(size_t)i * (size_t)V + (size_t)j] = (float)logit(xi, w, C, V, i, j, extra);
+        logp[i] = (float)(logit(xi, w, C, V, i, tokens[i], extra) - l);
         entropy[i] = (float)h;
         lse[i] = (float)l;
     }
@@ -43,7 +47,9 @@ void tg_ref_head_backward(tg_backend *be, float *dx, float *dw, const float *dlo
         float *dxi = dx + (size_t)i * C;
         for (int c = 0; c < C; c++) dxi[c] = 0;
         for (int j = 0; j < V; j++) {
-            double l = logit(xi, w, C, i, j, extra), lp = l - (double)lse[i], p = exp(lp);
+            double l = extra.kept ? (double)extra.kept[(size_t)i * (size_t)V + (size_t)j]
+                                  : logit(xi, w, C, V, i, j, extra);
+            double lp = l - (double)lse[i], p = exp(lp);
             double d = (double)dlogp[i] * ((j == tokens[i]) - p) -
                        (double)dentropy[i] * p * (lp + (double)entropy[i]);
             if (extra.softcap > 0) {

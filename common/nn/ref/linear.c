@@ -17,7 +17,7 @@ void tg_ref_weight_pack(tg_backend *be, void *packed, const float *w, int N, int
         }
 }
 
-static float weight_at(tg_weight w, int n, int k, int N, int K) {
+float tg_ref_weight_at(tg_weight w, int n, int k, int N, int K) {
     size_t at = (size_t)n * (size_t)K + (size_t)k;
     if (w.form == TG_WEIGHT_PACKED_BF16) return tg_f32_of_bf16(((const uint16_t *)w.data)[at]);
     if (w.form == TG_WEIGHT_PLAIN && !w.tb) at = (size_t)k * (size_t)N + (size_t)n;
@@ -33,8 +33,8 @@ void tg_ref_linear(tg_backend *be, float *y, const float *x, tg_weight w, const 
             double sum = bias ? (double)bias[n] : 0;
             if (accumulate) sum += (double)*out;
             for (int k = 0; k < K; k++)
-                sum +=
-                    (double)x[(size_t)m * (size_t)K + (size_t)k] * (double)weight_at(w, n, k, N, K);
+                sum += (double)x[(size_t)m * (size_t)K + (size_t)k] *
+                       (double)tg_ref_weight_at(w, n, k, N, K);
             *out = (float)sum;
         }
 }
@@ -44,5 +44,5 @@ void tg_ref_weight_rows(tg_backend *be, float *y, tg_weight w, const int32_t *id
     (void)be;
     for (int i = 0; i < n; i++)
         for (int k = 0; k < K; k++)
-            y[(size_t)i * (size_t)K + (size_t)k] = weight_at(w, ids[i], k, N, K);
+            y[(size_t)i * (size_t)K + (size_t)k] = tg_ref_weight_at(w, ids[i], k, N, K);
 }

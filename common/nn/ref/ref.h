@@ -7,6 +7,9 @@
 
 extern const struct tg_backend_ops tg_ref_backend;
 
+/* Row k of column n of op(w), (K,N). */
+float tg_ref_weight_at(tg_weight w, int n, int k, int N, int K);
+
 tg_op_matmul tg_ref_matmul;
 tg_op_linear tg_ref_linear;
 tg_op_weight_pack tg_ref_weight_pack;
