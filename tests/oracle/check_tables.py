@@ -126,9 +126,10 @@ def encodings(schema):
     return out
 
 
-def check_parquet(folder):
-    for k in range(N):
-        n = rng.choice([0, 1, 2, 7, 30, 100, 100, 300, 2000 if k % 10 == 0 else 50])
+def random_table(path, sizes):
+    """Writes a random table; returns it with the options it was written with."""
+    while True:
+        n = rng.choice(sizes)
         columns, fields = [], []
         for c in range(rng.randrange(1, 6)):
             kind, make = random_type()
@@ -153,17 +154,23 @@ def check_parquet(folder):
         if rng.random() < 0.4:
             options["use_dictionary"] = False
             options["column_encoding"] = encodings(schema) or None
-        path = os.path.join(folder, "t.parquet")
         try:
             pq.write_table(table, path, **options)
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid, OSError) as e:
             print("not written:", e)
             continue
+        return table, options
+
+
+def check_parquet(folder):
+    path = os.path.join(folder, "t.parquet")
+    for k in range(N):
+        table, options = random_table(path, [0, 1, 2, 7, 30, 100, 100, 300, 2000 if k % 10 == 0 else 50])
         want = [plain(row) for row in table.to_pylist()]
         got = run(path)
-        note(same(got, want), f"table {k}: {schema} {options}\n  got  {str(got)[:600]}\n  want {str(want)[:600]}")
-        if columns and n:
-            name = rng.choice(schema.names)
+        note(same(got, want), f"table {k}: {table.schema} {options}\n  got  {str(got)[:600]}\n  want {str(want)[:600]}")
+        if want:
+            name = rng.choice(table.schema.names)
             got = run("--columns", f"{name},other", path)
             note(same(got, [{name: row[name]} for row in want]), f"table {k}: column {name} alone")
 
@@ -204,9 +211,10 @@ def check_literals():
         note(same(g, ast.literal_eval(repr(v))), f"literal {v!r}: {g!r}")
 
 
-with tempfile.TemporaryDirectory() as folder:
-    check_parquet(folder)
-    check_csv(folder)
-check_literals()
-print(f"{passed} passed, {failed} failed")
-sys.exit(failed != 0)
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        check_parquet(folder)
+        check_csv(folder)
+    check_literals()
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(failed != 0)
