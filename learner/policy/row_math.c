@@ -4,6 +4,7 @@
 #include "common/base/check.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef float v4f __attribute__((vector_size(16)));
@@ -111,6 +112,28 @@ int tg_row_find(const float *e, const float *blocks, int n, double target) {
     return last;
 }
 
+int tg_row_count(const float *x, int n, float least) {
+    const v4f bound = {least, least, least, least};
+    v4i count = {0};
+    int i = 0;
+    for (; i + 4 <= n; i += 4) count -= load(x + i) >= bound;
+    int total = count[0] + count[1] + count[2] + count[3];
+    for (; i < n; i++) total += x[i] >= least;
+    return total;
+}
+
+void tg_row_drop(float *x, const float *by, int n, float least) {
+    const v4f bound = {least, least, least, least};
+    const v4f none = {-INFINITY, -INFINITY, -INFINITY, -INFINITY};
+    int i = 0;
+    for (; i + 4 <= n; i += 4) {
+        v4f kept = choose(load(by + i) < bound, none, load(x + i));
+        memcpy(x + i, &kept, sizeof kept);
+    }
+    for (; i < n; i++)
+        if (by[i] < least) x[i] = -INFINITY;
+}
+
 /* Restores the heap below `at`: the smallest is at 0. */
 static void sift_down(float *heap, int n, int at) {
     float value = heap[at];
@@ -167,9 +190,10 @@ float tg_row_kth_largest(const float *x, int n, int k, float *work) {
 
 /* ---- mass -------------------------------------------------------------------------------------- */
 
-/* Floats that are not negative are ordered as their bits are: three passes over the keys, each settling some bits, find the place
- * without sorting. */
+/* Floats that are not negative are ordered as their bits are: passes over the keys, each settling some bits, find the place without
+ * sorting, until few are left. */
 static const struct level { int shift, bits; } levels[] = {{20, 12}, {10, 10}, {0, 10}};
+enum { MOST_BUCKETS = 4096, FEW = 2048 };
 
 static inline uint32_t bits_of(float key) {
     uint32_t bits;
@@ -177,47 +201,88 @@ static inline uint32_t bits_of(float key) {
     return bits;
 }
 
-static inline bool reaches(double sum, double mass, bool inclusive) {
-    return inclusive ? sum >= mass : sum > mass;
+typedef struct mass {
+    const float *key, *weight;
+    int n;
+    double target;
+    bool inclusive;
+    double seen;     /* weight of all keys below those with the prefix */
+    uint32_t prefix; /* bits of the key that are settled */
+    int members;     /* keys with this prefix */
+} mass;
+
+static inline bool reaches(const mass *m, double sum) {
+    return m->inclusive ? sum >= m->target : sum > m->target;
 }
 
-/* The bucket at this level in which the running sum gets there; *seen becomes the sum before it. `prefix` are the bits settled so far. */
-static uint32_t mass_bucket(const float *key, const float *weight, int n, double mass,
-                            bool inclusive, struct level level, uint32_t prefix, double *seen) {
-    enum { MOST = 4096 };
-    double sums[MOST] = {0};
-    bool there[MOST] = {0};
+/* Settles the level's bits: those of the bucket in which the running sum gets there. */
+static void settle(mass *m, struct level level) {
+    double sums[MOST_BUCKETS] = {0};
+    int counts[MOST_BUCKETS] = {0};
     const uint32_t mask = (1u << level.bits) - 1;
     uint32_t highest = 0, bucket = 0;
-    for (int i = 0; i < n; i++) {
-        uint32_t bits = bits_of(key[i]);
-        if ((uint64_t)bits >> (level.shift + level.bits) != prefix) continue;
+    for (int i = 0; i < m->n; i++) {
+        uint32_t bits = bits_of(m->key[i]);
+        if ((uint64_t)bits >> (level.shift + level.bits) != m->prefix) continue;
         uint32_t b = bits >> level.shift & mask;
-        sums[b] += (double)weight[i];
-        there[b] = true;
+        sums[b] += (double)m->weight[i];
+        counts[b]++;
         highest = b > highest ? b : highest;
     }
-    while (bucket < highest && (!there[bucket] || !reaches(*seen + sums[bucket], mass, inclusive)))
-        *seen += sums[bucket++];
-    return bucket;
+    while (bucket < highest && (!counts[bucket] || !reaches(m, m->seen + sums[bucket])))
+        m->seen += sums[bucket++];
+    m->prefix = m->prefix << level.bits | bucket;
+    m->members = counts[bucket];
 }
 
-void tg_row_mass(const float *key, const float *weight, int n, double mass, bool inclusive,
-                 float *at, int *skipped) {
-    double seen = 0;
-    uint32_t prefix = 0;
-    for (size_t l = 0; l < TG_COUNT_OF(levels); l++)
-        prefix = prefix << levels[l].bits |
-                 mass_bucket(key, weight, n, mass, inclusive, levels[l], prefix, &seen);
-    memcpy(at, &prefix, sizeof *at);
+typedef struct member {
+    float key;
+    int32_t index;
+} member;
+
+static int by_key(const void *a, const void *b) {
+    const member *x = a, *y = b;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return x->index < y->index ? -1 : 1;
+}
+
+/* The place among the members, all of which fit. `shift`: of the bits that are not settled. */
+static void find_among_few(mass *m, int shift, float *at, int *skipped) {
+    member few[FEW];
+    int n = 0, i = 0;
+    for (int k = 0; k < m->n; k++)
+        if (bits_of(m->key[k]) >> shift == m->prefix) few[n++] = (member){m->key[k], k};
+    qsort(few, (size_t)n, sizeof *few, by_key);
+    for (; i + 1 < n; i++) {
+        m->seen += (double)m->weight[few[i].index];
+        if (reaches(m, m->seen)) break;
+    }
+    *at = few[i].key;
     *skipped = 0;
-    int left = -1; /* with this key, behind the first */
-    for (int i = 0; i < n; i++) left += bits_of(key[i]) == prefix;
-    for (int i = 0; i < n && left > 0; i++) {
-        if (bits_of(key[i]) != prefix) continue;
-        seen += (double)weight[i];
-        if (reaches(seen, mass, inclusive)) break;
+    while (i > 0 && few[i - 1].key == *at) (*skipped)++, i--;
+}
+
+/* The place among members with one and the same key. */
+static void find_among_equals(mass *m, float *at, int *skipped) {
+    memcpy(at, &m->prefix, sizeof *at);
+    *skipped = 0;
+    for (int i = 0, left = m->members; i < m->n && left > 1; i++) {
+        if (bits_of(m->key[i]) != m->prefix) continue;
+        m->seen += (double)m->weight[i];
+        if (reaches(m, m->seen)) return;
         (*skipped)++;
         left--;
     }
+}
+
+void tg_row_mass(const float *key, const float *weight, int n, double target, bool inclusive,
+                 float *at, int *skipped) {
+    mass m = {.key = key, .weight = weight, .n = n, .target = target, .inclusive = inclusive};
+    for (size_t l = 0; l < TG_COUNT_OF(levels); l++) {
+        settle(&m, levels[l]);
+        if (m.members > FEW) continue;
+        find_among_few(&m, levels[l].shift, at, skipped);
+        return;
+    }
+    find_among_equals(&m, at, skipped);
 }

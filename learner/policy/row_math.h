@@ -14,19 +14,23 @@ static inline int tg_row_blocks(int n) {
 }
 
 float tg_row_max(const float *x, int n); /* -inf when n is 0; NaN if one is there */
-/* e[i] = exp(x[i] - top), blocks[b] = the sum of 64 of them; returns the sum of all. e and x may be the same;
+/* e[i] = exp of the float x[i] - top, blocks[b] = the sum of 64 of them; returns the sum of all. e and x may be the same;
  * e and blocks may be NULL. Relative error below 3e-7; -inf gives 0. */
 double tg_row_exp(const float *x, int n, float top, float *e, float *blocks);
 /* The first index whose sum of e[0..i] exceeds target, or the last with e > 0. */
 int tg_row_find(const float *e, const float *blocks, int n, double target);
 
+int tg_row_count(const float *x, int n, float least); /* how many are at least that */
+/* x[i] becomes -inf where by[i] is less than least. */
+void tg_row_drop(float *x, const float *by, int n, float least);
+
 /* The k-th largest, 1 <= k <= n; no NaN. work (n), or (k) if k is at most TG_ROW_FEW, is overwritten. */
 float tg_row_kth_largest(const float *x, int n, int k, float *work);
 
-/* Adds weights in ascending order of key (ties: of index) and finds the first element at which the sum reaches `mass`
+/* Adds weights in ascending order of key (ties: of index) and finds the first element at which the sum reaches `target`
  * (inclusive) or passes it, or the last element: *at is its key, *skipped how many with the same key lie before it. Keys
  * are not negative, not -0 and not NaN; n > 0. */
-void tg_row_mass(const float *key, const float *weight, int n, double mass, bool inclusive,
+void tg_row_mass(const float *key, const float *weight, int n, double target, bool inclusive,
                  float *at, int *skipped);
 
 #endif

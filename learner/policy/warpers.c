@@ -48,30 +48,29 @@ static void exponentiate(job *j) {
 
 /* Takes out what is less probable than `least`, except the `keep` most probable. */
 static void drop_below(const job *j, float least) {
-    int kept = 0, n = j->c->n;
-    for (int i = 0; i < n; i++) kept += j->w->e[i] >= least;
-    if (kept < j->keep) {
+    int n = j->c->n;
+    if (tg_row_count(j->w->e, n, least) < j->keep) {
         float bound = tg_row_kth_largest(j->w->e, n, TG_MIN(j->keep, n), j->w->work);
         least = TG_MIN(least, bound);
     }
-    for (int i = 0; i < n; i++)
-        if (j->w->e[i] < least) j->c->score[i] = -INFINITY;
+    tg_row_drop(j->c->score, j->w->e, n, least);
 }
 
 /* The least probable tokens go as long as together they have at most 1 - p; of equal ones those that come first. */
 static void top_p(job *j) {
     float at;
-    int skipped, above = 0, n = j->c->n;
+    int skipped, n = j->c->n;
     exponentiate(j);
     tg_row_mass(j->w->e, j->w->e, n, (1 - j->s->top_p) * j->sum, false, &at, &skipped);
-    for (int i = 0; i < n; i++) above += j->w->e[i] >= at;
-    if (above - skipped < j->keep) {
+    if (tg_row_count(j->w->e, n, at) - skipped < j->keep) {
         drop_below(j, at);
         return;
     }
-    for (int i = 0; i < n; i++) {
-        if (j->w->e[i] > at || (j->w->e[i] == at && skipped-- <= 0)) continue;
+    tg_row_drop(j->c->score, j->w->e, n, at);
+    for (int i = 0; i < n && skipped > 0; i++) {
+        if (j->w->e[i] != at) continue;
         j->c->score[i] = -INFINITY;
+        skipped--;
     }
 }
 
@@ -92,17 +91,16 @@ static void typical_p(job *j) {
     exponentiate(j);
     double lse = (double)j->top + log(j->sum), h = entropy(j);
     float *distance = j->w->work, at;
-    int skipped, kept = 0, n = j->c->n;
+    int skipped, n = j->c->n;
     for (int i = 0; i < n; i++) distance[i] = (float)fabs(lse - (double)j->c->score[i] - h);
     tg_row_mass(distance, j->w->e, n, j->s->typical_p * j->sum, true, &at, &skipped);
-    for (int i = 0; i < n; i++) kept += distance[i] <= at;
-    if (kept < j->keep) {
+    float *nearness = j->w->e, least = -at;
+    for (int i = 0; i < n; i++) nearness[i] = -distance[i];
+    if (tg_row_count(nearness, n, least) < j->keep) {
         float heap[TG_GEN_MAX_EOS + 1];
-        for (int i = 0; i < n; i++) j->w->e[i] = -distance[i];
-        at = -tg_row_kth_largest(j->w->e, n, TG_MIN(j->keep, n), heap);
+        least = tg_row_kth_largest(nearness, n, TG_MIN(j->keep, n), heap);
     }
-    for (int i = 0; i < n; i++)
-        if (distance[i] > at) j->c->score[i] = -INFINITY;
+    tg_row_drop(j->c->score, nearness, n, least);
 }
 
 static void epsilon_cutoff(job *j) {

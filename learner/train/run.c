@@ -134,13 +134,21 @@ int tg_run_room(const tg_arch *arch, int other) {
     return arch->kind == TG_KIND_SEQ2SEQ ? arch->max_positions : arch->max_positions - other;
 }
 
-static tg_status make_stops(const tg_run *run, tg_gen_settings *gen, tg_stop_strings **stops,
-                            const char *path, tg_error *err) {
+static tg_status make_stops(tg_run *run, tg_gen_settings *gen, const char *path, tg_error *err) {
     if (tg_node_is_null(gen->stop_strings)) return TG_OK;
-    tg_status st = tg_stop_strings_create(stops, gen->stop_strings, path, run->tokenizer,
+    tg_status st = tg_stop_strings_create(&run->stops, gen->stop_strings, path, run->tokenizer,
                                           run->arch.vocab_size, err);
-    gen->stop_text = *stops;
+    gen->stop_text = run->stops;
     return st;
+}
+
+/* An episode ends where the environment ends it: it has stop sequences of its own, and rewards what it ended. */
+static void leave_stops(tg_gen_settings *gen) {
+    if (!tg_node_is_null(gen->stop_strings) || gen->n_stops)
+        tg_log_warn("train", "generation_kwargs.stop_strings and stop_ids count in evaluation; "
+                             "episodes end by the environment's own");
+    gen->stop_strings = NULL;
+    gen->n_stops = 0;
 }
 
 /* Lengths and end tokens, once the workers have said what the environment is. */
@@ -152,12 +160,9 @@ static tg_status settle_lengths(tg_run *run, tg_error *err) {
     run->rollout_gen.pad_id = run->eval_gen.pad_id = tg_tokenizer_pad(run->tokenizer);
     tg_gen_set_eos(&run->eval_gen, eos);
     tg_gen_set_eos(&run->rollout_gen, spec->terminate_on_eos ? eos : -1);
-    tg_status st = make_stops(run, &run->rollout_gen, &run->rollout_stops,
-                              "alg.policy.args.generation_kwargs", err);
-    if (st == TG_OK)
-        st = make_stops(run, &run->eval_gen, &run->eval_stops, "train_evaluation.generation_kwargs",
-                        err);
+    tg_status st = make_stops(run, &run->eval_gen, "train_evaluation.generation_kwargs", err);
     if (st != TG_OK) return st;
+    leave_stops(&run->rollout_gen);
     uint32_t longest = spec->max_prompt_length ? spec->max_prompt_length : UINT32_MAX;
     run->max_prompt = (int)TG_MIN(longest, (uint32_t)run->arch.max_positions);
     int64_t episode = spec->max_episode_length;
@@ -290,8 +295,7 @@ void tg_run_close(tg_run *run) {
     tg_track_close(&run->track);
     if (run->pool) tg_pool_close(&run->pool);
     if (run->be) tg_backend_close(&run->be);
-    tg_stop_strings_destroy(&run->rollout_stops);
-    tg_stop_strings_destroy(&run->eval_stops);
+    tg_stop_strings_destroy(&run->stops);
     tg_tokenizer_destroy(&run->tokenizer);
     tg_free(run->model_folder);
     tg_error ignored;

@@ -39,7 +39,7 @@ typedef struct tg_run {
     tg_arch arch;
     tg_track *track;
     tg_gen_settings rollout_gen, eval_gen; /* with eos and lengths filled in */
-    tg_stop_strings *rollout_stops, *eval_stops;
+    tg_stop_strings *stops;                /* of eval_gen; NULL: none */
     int n_envs, max_prompt, max_new;
     uint64_t planned; /* bytes of the memory plan */
     char title[200];

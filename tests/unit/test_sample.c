@@ -6,6 +6,7 @@
 #include "learner/policy/gen_settings.h"
 #include "learner/policy/sample.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static tg_gen_settings defaults(void) {
@@ -156,6 +157,86 @@ TEST(draws_follow_the_warped_distribution) {
     s.top_p = 0.1;
     const double one[5] = {0, 1, 0, 0, 0};
     check_distribution(&s, logits, 5, one);
+}
+
+/* ---- warpers against sorts in double ---- */
+
+enum { WORDS = 37 };
+
+static int order_of[WORDS];
+static double key_of[WORDS];
+static int ascending(const void *a, const void *b) {
+    int i = *(const int *)a, j = *(const int *)b;
+    return key_of[i] != key_of[j] ? (key_of[i] < key_of[j] ? -1 : 1) : i < j ? -1 : 1;
+}
+
+static void sort_by_key(void) {
+    for (int i = 0; i < WORDS; i++) order_of[i] = i;
+    qsort(order_of, WORDS, sizeof *order_of, ascending);
+}
+
+/* kept[i] as the definition has it; which: 0 top_p, 1 min_p, 2 typical_p, 3 epsilon, 4 eta. */
+static void define(int which, double value, int keep, const double *p, bool *kept) {
+    double h = 0, most = 0, sum = 0;
+    for (int i = 0; i < WORDS; i++) {
+        if (p[i] > 0) h -= p[i] * log(p[i]);
+        most = fmax(most, p[i]);
+    }
+    for (int i = 0; i < WORDS; i++) key_of[i] = which == 2 ? fabs(-log(p[i]) - h) : -p[i];
+    sort_by_key();
+    if (which == 4) value = fmin(value, sqrt(value) * exp(-h));
+    if (which == 1) value *= most;
+    for (int k = 0; k < WORDS; k++) { /* best first */
+        int i = order_of[k];
+        bool in = which == 0 ? sum < value : which == 2 ? sum < value : p[i] >= value;
+        kept[i] = in || k < keep;
+        sum += p[i];
+    }
+}
+
+TEST(warpers_keep_what_their_definitions_say) {
+    for (int round = 0; round < 500; round++) {
+        tg_rng r = tg_rng_at(17, TG_RNG_TEST, (uint64_t)round, 0);
+        tg_gen_settings s = defaults();
+        tg_gen_space w;
+        tg_error err;
+        float logits[WORDS];
+        double p[WORDS], z = 0;
+        bool kept[WORDS];
+        for (int i = 0; i < WORDS; i++) logits[i] = (float)(2 * tg_rng_normal(&r));
+        for (int i = 0; i < WORDS; i++) z += exp((double)logits[i]);
+        for (int i = 0; i < WORDS; i++) p[i] = exp((double)logits[i]) / z;
+        int which = round % 5, keep = 1 + (int)tg_rng_below(&r, 3);
+        double value = 0.02 + 0.96 * tg_rng_uniform(&r);
+        if (which >= 3) value *= 0.1;
+        double *const fields[] = {&s.top_p, &s.min_p, &s.typical_p, &s.epsilon_cutoff,
+                                  &s.eta_cutoff};
+        *fields[which] = value;
+        s.top_k = 0;
+        define(which, value, keep, p, kept);
+        REQUIRE(tg_gen_space_init(&w, WORDS, &err) == TG_OK);
+        tg_candidates c;
+        tg_warp(&s, logits, WORDS, keep, &w, &c);
+        CHECK_EQ(c.n, WORDS);
+        for (int i = 0; i < c.n; i++)
+            tg_check((c.score[i] > -INFINITY) == kept[i], __FILE__, __LINE__,
+                     "warper %d at %g, at least %d: token %d of probability %g", which, value, keep,
+                     i, p[i]);
+        tg_gen_space_fini(&w);
+    }
+}
+
+TEST(of_equal_tokens_top_p_drops_the_first) {
+    tg_gen_settings s = defaults();
+    s.top_p = 0.5, s.top_k = 0;
+    const float logits[4] = {1, 1, 1, 1};
+    tg_gen_space w;
+    tg_error err;
+    REQUIRE(tg_gen_space_init(&w, 4, &err) == TG_OK);
+    tg_candidates c;
+    tg_warp(&s, logits, 4, 1, &w, &c);
+    for (int i = 0; i < 4; i++) CHECK((c.score[i] > -INFINITY) == (i >= 2));
+    tg_gen_space_fini(&w);
 }
 
 TEST(top_k_matches_a_sort) {

@@ -1,0 +1,182 @@
+/* learner/policy: settings of generation as they are written, defaults of a model's folder, stop strings. */
+#include "common/base/check.h"
+#include "common/base/file.h"
+#include "learner/policy/stop.h"
+#include "learner/policy/stop_strings.h"
+#include "tests/support/tg_test.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static tg_error err;
+
+static tg_status read_text(tg_gen_settings *s, const char *text, tg_arena *arena) {
+    tg_node *node = NULL;
+    tg_status st = tg_tree_parse(arena, "test.yml", text, strlen(text), &node, &err);
+    return st == TG_OK ? tg_gen_settings_read(s, node, "kw", arena, &err) : st;
+}
+
+TEST(lists_and_mixed_types) {
+    tg_arena arena = {0};
+    tg_gen_settings s;
+    CHECK_OK(read_text(&s,
+                       "{bad_words_ids: [[5, 7], [12]], stop_ids: [[3]], eos_token_id: [1, 2], "
+                       "forced_eos_token_id: 9, suppress_tokens: [4, 5], early_stopping: never, "
+                       "exponential_decay_length_penalty: [6, 1.5], pad_token_id: 8, "
+                       "sequence_bias: [[[3, 4], -2.5]], min_new_tokens: 3, min_length: 50}",
+                       &arena));
+    CHECK_EQ(s.n_bad_words, 2);
+    CHECK_EQ(s.bad_words[0].n, 2);
+    CHECK_EQ(s.bad_words[1].ids[0], 12);
+    CHECK_EQ(s.n_stops, 1);
+    CHECK_EQ(s.n_eos, 2);
+    CHECK(tg_gen_is_eos(&s, 2) && !tg_gen_is_eos(&s, 3));
+    CHECK_EQ(s.forced_eos.ids[0], 9);
+    CHECK_EQ(s.suppress.n, 2);
+    CHECK_EQ(s.early, TG_STOP_NEVER);
+    CHECK_EQ(s.decay_start, 6);
+    CHECK_NEAR(s.decay_factor, 1.5, 0);
+    CHECK_EQ(s.pad_id, 8);
+    CHECK_NEAR(s.biases[0].bias, -2.5, 0);
+    CHECK_EQ(tg_gen_min_new(&s, 4), 3); /* min_length does not count then */
+    CHECK_OK(read_text(&s, "{early_stopping: True}", &arena));
+    CHECK_EQ(s.early, TG_STOP_EARLY);
+    CHECK_EQ(s.n_eos, 0);
+    CHECK_EQ(tg_gen_slots(&s, 7), 7);
+    s.num_beams = 3;
+    CHECK_EQ(tg_gen_slots(&s, 7), 6);
+    CHECK_EQ(tg_gen_slots(&s, 1), 3);
+    tg_arena_fini(&arena);
+}
+
+TEST(what_is_wrong_is_said_with_its_key) {
+    static const char *const cases[][2] = {
+        {"{bad_words_ids: 5}", "bad_words_ids"},
+        {"{bad_words_ids: [5]}", "bad_words_ids"},
+        {"{bad_words_ids: [[]]}", "bad_words_ids"},
+        {"{bad_words_ids: [[x]]}", "bad_words_ids"},
+        {"{eos_token_id: x}", "eos_token_id"},
+        {"{eos_token_id: [-1]}", "eos_token_id"},
+        {"{eos_token_id: [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]}", "eos_token_id"},
+        {"{early_stopping: sometimes}", "early_stopping"},
+        {"{exponential_decay_length_penalty: [1]}", "exponential_decay_length_penalty"},
+        {"{sequence_bias: [[1, 2]]}", "sequence_bias"},
+        {"{temperature: 0}", "temperature"},
+        {"{num_beam: 3}", "num_beams"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tg_arena arena = {0};
+        tg_gen_settings s;
+        CHECK_EQ(read_text(&s, cases[i][0], &arena), TG_CONFIG);
+        tg_check(strstr(err.msg, cases[i][1]) && strstr(err.msg, "test.yml"), __FILE__, __LINE__,
+                 "%s: %s", cases[i][0], err.msg);
+        tg_arena_fini(&arena);
+    }
+}
+
+static const char *write_file(const char *folder, const char *name, const char *text) {
+    static char path[700];
+    char dir[600];
+    snprintf(dir, sizeof dir, "%s/%s", tg_test_tmpdir(), folder);
+    CHECK_OK(tg_dir_create(dir, &err));
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    CHECK_OK(tg_file_write_atomic(path, text, strlen(text), &err));
+    snprintf(path, sizeof path, "%s", dir);
+    return path;
+}
+
+static tg_gen_settings with_folder(const char *folder, const char *given, tg_arena *arena) {
+    tg_gen_settings s = {0};
+    tg_node *parsed = NULL;
+    if (given) CHECK_OK(tg_tree_parse(arena, "given", given, strlen(given), &parsed, &err));
+    const tg_node *node = parsed;
+    CHECK_OK(tg_gen_model_defaults(&node, folder, arena, &err));
+    CHECK_OK(tg_gen_settings_read(&s, node, "kw", arena, &err));
+    return s;
+}
+
+TEST(a_folder_s_defaults_stand_behind_what_is_given) {
+    tg_arena arena = {0};
+    write_file("old", "config.json",
+               "{\"num_beams\": 4, \"top_k\": null, \"eos_token_id\": 3, \"n_embd\": 8}");
+    char old[700];
+    snprintf(old, sizeof old, "%s/old", tg_test_tmpdir());
+    tg_gen_settings s = with_folder(old, NULL, &arena);
+    CHECK_EQ(s.num_beams, 4);
+    CHECK_EQ(s.top_k, 50);
+    CHECK_EQ(s.eos_ids[0], 3);
+    s = with_folder(old, "{num_beams: 2, max_length: 7}", &arena);
+    CHECK_EQ(s.num_beams, 2);
+    CHECK_EQ(s.max_length, 7);
+    /* a generation_config.json alone counts */
+    const char *both = write_file("old", "generation_config.json",
+                                  "{\"do_sample\": true,\t\"transformers_version\": \"4.30\"}");
+    s = with_folder(both, "{top_p: 0.5}", &arena);
+    CHECK(s.do_sample);
+    CHECK_EQ(s.num_beams, 1);
+    CHECK_EQ(s.n_eos, 0);
+    CHECK_NEAR(s.top_p, 0.5, 0);
+    const char *none = write_file("none", "other.json", "{}");
+    s = with_folder(none, NULL, &arena);
+    CHECK_EQ(s.max_length, 20);
+    const char *broken = write_file("broken", "generation_config.json", "{\"top_k\": ");
+    const tg_node *node = NULL;
+    CHECK_EQ(tg_gen_model_defaults(&node, broken, &arena, &err), TG_DATA);
+    CHECK(strstr(err.msg, "generation_config.json"));
+    const char *list = write_file("list", "generation_config.json", "[1]");
+    CHECK_EQ(tg_gen_model_defaults(&node, list, &arena, &err), TG_DATA);
+    const char *wrong = write_file("wrong", "generation_config.json", "{\"top_k\": \"many\"}");
+    CHECK_OK(tg_gen_model_defaults(&node, wrong, &arena, &err));
+    CHECK_EQ(tg_gen_settings_read(&s, node, "kw", &arena, &err), TG_CONFIG);
+    CHECK(strstr(err.msg, "generation_config.json"));
+    tg_arena_fini(&arena);
+}
+
+/* The built-in tokenizer: byte-level BPE. */
+static tg_stop_strings *stops(const char *text, const tg_tokenizer *t, tg_arena *arena) {
+    tg_node *node = NULL;
+    tg_stop_strings *s = NULL;
+    CHECK_OK(tg_tree_parse(arena, "stop", text, strlen(text), &node, &err));
+    CHECK_OK(tg_stop_strings_create(&s, node, "kw", t, 768, &err));
+    return s;
+}
+
+TEST(a_stop_string_is_complete_within_the_last_token) {
+    tg_arena arena = {0};
+    tg_tokenizer *t;
+    CHECK_OK(tg_tokenizer_open(&t, tg_test_path("../configs/models/tiny"), &err));
+    tg_stop_strings *s = stops("[box is, 'é', ' r']", t, &arena);
+    static const char *const texts[] = {
+        "The box is", "The box", "The box is red", "caf\xc3\xa9", "x r", "is box", ""};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        tg_ids ids = {0};
+        CHECK_OK(tg_tokenizer_encode(t, texts[i], strlen(texts[i]), 0, &ids, &err));
+        int first = -1; /* the shortest beginning whose text has a stop string in it */
+        for (int n = 1; n <= (int)ids.n && first < 0; n++) {
+            tg_buf text = {0};
+            CHECK_OK(tg_tokenizer_decode(t, ids.data, (size_t)n, 0, &text, &err));
+            tg_buf_putc(&text, '\0');
+            if (strstr(text.data, "box is") || strstr(text.data, "\xc3\xa9") ||
+                strstr(text.data, " r"))
+                first = n;
+            tg_buf_fini(&text);
+        }
+        int hit = -1;
+        for (int n = 1; n <= (int)ids.n && hit < 0; n++)
+            if (tg_stop_strings_hit(s, ids.data, n)) hit = n;
+        CHECK_EQ(hit, first);
+        CHECK(!tg_stop_strings_hit(s, (int32_t[]){-1, 100000}, 2));
+        tg_ids_fini(&ids);
+    }
+    tg_node bad = {.kind = TG_NODE_MAP}, empty = {.kind = TG_NODE_SCALAR, .text = ""};
+    tg_stop_strings *none = NULL;
+    CHECK_EQ(tg_stop_strings_create(&none, &bad, "kw", t, 768, &err), TG_CONFIG);
+    CHECK_EQ(tg_stop_strings_create(&none, &empty, "kw", t, 768, &err), TG_CONFIG);
+    CHECK(strstr(err.msg, "kw.stop_strings"));
+    tg_stop_strings_destroy(&s);
+    tg_tokenizer_destroy(&t);
+    tg_arena_fini(&arena);
+}
+
+TEST_MAIN
