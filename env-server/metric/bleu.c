@@ -14,8 +14,11 @@ void tg_bleu_add(tg_bleu_stats *sum, const tg_bleu_stats *one) {
     sum->closest += one->closest;
 }
 
+/* Words keep their numbers over the samples, for most come again; the table stays small enough for the cache. */
+enum { MAX_WORDS = 20000 };
+
 void tg_bleu_start(tg_bleu_counter *c) {
-    tg_words_reset(&c->words);
+    if (c->words.count > MAX_WORDS) tg_words_reset(&c->words);
     tg_wids_reset(&c->hyp);
     tg_wids_reset(&c->ref);
     tg_ngrams_reset(&c->grams);
@@ -36,8 +39,8 @@ static uint64_t distance(uint64_t a, uint64_t b) {
 void tg_bleu_reference(tg_bleu_counter *c) {
     tg_bleu_stats *s = &c->stats;
     uint64_t len = c->ref.n;
+    if (c->n_refs) tg_ngrams_fold(&c->grams); /* of the one before */
     tg_ngrams_meet(&c->grams, c->ref.v, c->ref.n, TG_BLEU_ORDER);
-    tg_ngrams_fold(&c->grams);
     tg_wids_reset(&c->ref);
     if (!c->n_refs || len < s->shortest) s->shortest = len;
     uint64_t now = distance(len, s->hyp_len), best = distance(s->closest, s->hyp_len);

@@ -253,6 +253,18 @@ static bool is_unicode_symbol(uint32_t c) {
     return category(c) == 'S';
 }
 
+/* How many ASCII characters from in[0] on are of another category: most of a text, which is copied as it is. */
+static inline size_t others(const char *in, size_t n, char category) {
+    size_t i = 0;
+    while (i < n && (unsigned char)in[i] < 0x80 && ascii_category[(unsigned char)in[i]] != category)
+        i++;
+    return i;
+}
+
+static bool has_symbols(const tg_bleu_text *t) {
+    return others(t->now.data, t->now.len, 'S') < t->now.len;
+}
+
 /* A character that is no number and punctuation behind it: a space before and
  * behind the latter. With `before`, punctuation and a character behind it that
  * is no number: around the former. */
@@ -262,6 +274,14 @@ static void punctuation(tg_bleu_text *t, bool before) {
     char *w = begin(t, 3 * n);
     if (!w) return;
     while (i < n) {
+        /* Nothing happens before the next mark; without `before`, the character in front of it counts too. */
+        size_t run = others(in + i, n - i, 'P');
+        if (!before && run) run--;
+        if (run) {
+            memcpy(w, in + i, run);
+            w += run, i += run;
+            if (i == n) break;
+        }
         char first = category_at(in + i, n - i, &a), second = '.';
         bool two = i + a < n;
         if (two) second = category_at(in + i + a, n - i - a, &b);
@@ -327,7 +347,7 @@ bool tg_bleu_text_cut(tg_bleu_text *t, tg_bleu_tok tok, bool lowercase, const ch
     } else if (tok == TG_TOK_INTL) {
         punctuation(t, false);
         punctuation(t, true);
-        tg_bleu_text_isolate(t, is_unicode_symbol);
+        if (has_symbols(t)) tg_bleu_text_isolate(t, is_unicode_symbol);
     } else if (tok == TG_TOK_CHAR)
         tg_bleu_text_isolate(t, is_any);
     else if (tok == TG_TOK_ZH) {

@@ -14,6 +14,7 @@
 #include <string.h>
 
 enum { DIGIT = 9, RADIX = 1 << DIGIT, MAX_DIGITS = 8 };
+enum { MAX_WORDS = 20000 }; /* that keep their numbers over the samples */
 
 void tg_chrf_fini(tg_chrf *c) {
     for (int i = 0; i < 2; i++) {
@@ -79,7 +80,7 @@ static void read_words(tg_chrf *c, const char *text, size_t len, tg_wids *out) {
     size_t pos = 0, n, first;
     const char *w;
     tg_wids_reset(out);
-    while (tg_py_word(text, len, &pos, &w, &n)) {
+    while (tg_words_next(text, len, &pos, &w, &n)) {
         tg_py_char(w, n, &first);
         size_t cut = first == n                 ? 0
                      : is_punctuation(w[n - 1]) ? n - 1
@@ -148,18 +149,56 @@ static void sort_keys(struct tg_chrf_side *s, size_t n, unsigned bits) {
 
 /* Every place of the text starts an n-gram of the largest order; behind the end
  * stand zeros. */
-static bool make_keys(struct tg_chrf_side *s, unsigned order, unsigned bits) {
-    size_t n = s->chars.n;
-    const uint32_t *v = s->chars.v;
-    if (!reserve_keys(s, n)) return false;
+static void write_keys(const tg_wids *chars, unsigned order, unsigned bits, uint64_t *keys) {
+    size_t n = chars->n;
     uint64_t window = 0, mask = order * bits == 64 ? UINT64_MAX : ((uint64_t)1 << order * bits) - 1;
-    for (size_t i = n + order - 1; i-- > 0;) {
+    for (size_t i = n; i-- > 0;) {
         /* the window moves to the left: the new character becomes the most
      * significant one */
-        window = window >> bits | (i < n ? (uint64_t)v[i] << (order - 1) * bits : 0);
-        if (i < n) s->keys[i] = window & mask;
+        window = window >> bits | (uint64_t)chars->v[i] << (order - 1) * bits;
+        keys[i] = window & mask;
     }
-    sort_keys(s, n, order * bits);
+}
+
+static bool make_keys(struct tg_chrf_side *s, unsigned order, unsigned bits) {
+    if (!reserve_keys(s, s->chars.n)) return false;
+    write_keys(&s->chars, order, bits, s->keys);
+    sort_keys(s, s->chars.n, order * bits);
+    return true;
+}
+
+/* Equal leading characters of two keys, by the highest bit that differs. */
+static void common_characters(unsigned order, unsigned bits, uint8_t *common) {
+    for (unsigned b = 0; b < 64; b++)
+        common[b] = (uint8_t)(b < order * bits ? order - 1 - b / bits : 0);
+}
+
+/* The n-grams of both texts in one sorted list, the side as lowest bit: what a single reference needs. */
+static bool match_sorted(tg_chrf *c, unsigned order, unsigned bits, uint64_t *match) {
+    struct tg_chrf_side *s = &c->hyp;
+    size_t n_h = c->hyp.chars.n, n = n_h + c->ref.chars.n, count[2] = {0};
+    size_t run[TG_CHRF_CHARS][2] = {{0}};
+    uint8_t common[64];
+    if (!reserve_keys(s, n)) return false;
+    write_keys(&c->hyp.chars, order, bits, s->keys);
+    write_keys(&c->ref.chars, order, bits, s->keys + n_h);
+    for (size_t i = 0; i < n; i++) s->keys[i] = s->keys[i] << 1 | (i >= n_h);
+    sort_keys(s, n, order * bits + 1);
+    common_characters(order, bits, common);
+    uint64_t last = n ? ~(s->keys[0] >> 1) : 0;
+    for (size_t i = 0; i <= n; i++) {
+        uint64_t key = i < n ? s->keys[i] >> 1 : ~last, differs = key ^ last;
+        if (differs) {
+            unsigned high = 63 - (unsigned)__builtin_clzll(differs);
+            for (unsigned k = i == n || high >= 64 ? 0 : common[high]; k < order; k++) {
+                size_t in_h = count[0] - run[k][0], in_r = count[1] - run[k][1];
+                match[k] += in_h < in_r ? in_h : in_r;
+                run[k][0] = count[0], run[k][1] = count[1];
+            }
+        }
+        last = key;
+        if (i < n) count[s->keys[i] & 1]++;
+    }
     return true;
 }
 
@@ -169,9 +208,8 @@ static void merge(const struct tg_chrf_side *h, const struct tg_chrf_side *r, un
                   unsigned bits, uint64_t *match) {
     size_t i = 0, j = 0, n_h = h->chars.n, n_r = r->chars.n;
     size_t run_h[TG_CHRF_CHARS] = {0}, run_r[TG_CHRF_CHARS] = {0};
-    uint8_t common[64]; /* equal leading characters by the highest bit that differs */
-    for (unsigned b = 0; b < 64; b++)
-        common[b] = (uint8_t)(b < order * bits ? order - 1 - b / bits : 0);
+    uint8_t common[64];
+    common_characters(order, bits, common);
     uint64_t last = 0;
     for (;;) {
         bool from_h = i < n_h && (j == n_r || h->keys[i] <= r->keys[j]), any = from_h || j < n_r;
@@ -202,9 +240,14 @@ static void drop_endings(const tg_wids *h, const tg_wids *r, unsigned order, uin
     }
 }
 
-static void match_chars(tg_chrf *c, unsigned order, unsigned bits, bool *hyp_ready,
+static void match_chars(tg_chrf *c, unsigned order, unsigned bits, bool single, bool *hyp_ready,
                         uint64_t *match) {
     memset(match, 0, order * sizeof *match);
+    if (single && order * bits < 63 && order * bits < DIGIT * MAX_DIGITS) {
+        c->failed |= !match_sorted(c, order, bits, match);
+        drop_endings(&c->hyp.chars, &c->ref.chars, order, match);
+        return;
+    }
     if (order * bits <= 64 && order * bits <= DIGIT * MAX_DIGITS) {
         if ((!*hyp_ready && !make_keys(&c->hyp, order, bits)) || !make_keys(&c->ref, order, bits)) {
             c->failed = true;
@@ -233,11 +276,11 @@ static void fill(tg_chrf_stats *s, size_t at, unsigned order, size_t n_hyp, size
     s->hyp[at] = s->ref[at] ? tg_ngrams_of(n_hyp, order) : 0; /* none counts without a reference */
 }
 
-static void count_reference(tg_chrf *c, const tg_chrf_options *o, unsigned bits, bool *hyp_ready,
-                            tg_chrf_stats *s) {
+static void count_reference(tg_chrf *c, const tg_chrf_options *o, unsigned bits, bool single,
+                            bool *hyp_ready, tg_chrf_stats *s) {
     unsigned chars = (unsigned)o->char_order, words = (unsigned)o->word_order;
     memset(s, 0, sizeof *s);
-    if (chars) match_chars(c, chars, bits, hyp_ready, s->match);
+    if (chars) match_chars(c, chars, bits, single, hyp_ready, s->match);
     for (unsigned n = 1; n <= chars; n++) fill(s, n - 1, n, c->hyp.chars.n, c->ref.chars.n);
     if (!words) return;
     tg_ngrams_meet(&c->grams, c->ref.words.v, c->ref.words.n, words);
@@ -285,7 +328,7 @@ tg_status tg_chrf_count(tg_chrf *c, const tg_chrf_options *o, const char *text, 
     unsigned had = 0;
     tg_wids_reset(&c->dense);
     tg_words_reset(&c->letters);
-    tg_words_reset(&c->vocabulary);
+    if (c->vocabulary.count > MAX_WORDS) tg_words_reset(&c->vocabulary);
     tg_ngrams_reset(&c->grams);
     memset(c->ascii, 0, sizeof c->ascii);
     c->n_letters = 0;
@@ -299,7 +342,7 @@ tg_status tg_chrf_count(tg_chrf *c, const tg_chrf_options *o, const char *text, 
         unsigned bits = bits_for(c->n_letters);
         if (bits != had) hyp_ready = false; /* keys of another width do not compare */
         had = bits;
-        count_reference(c, o, bits, &hyp_ready, &s);
+        count_reference(c, o, bits, sample->n_references == 1, &hyp_ready, &s);
         double f = tg_chrf_score(o, &s);
         if (f > best) best = f, *out = s;
     }

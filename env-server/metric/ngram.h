@@ -3,7 +3,7 @@
  *     tg_ngrams g = {0};
  *     tg_ngrams_add(&g, hyp.v, hyp.n, 4, TG_NGRAM_HYP);
  *     tg_ngrams_meet(&g, ref.v, ref.n, 4);
- *     tg_ngrams_fold(&g);                      // this reference is complete
+ *     tg_ngrams_fold(&g);                      // before another reference
  *     uint64_t match[4];
  *     tg_ngrams_match(&g, 4, match);           // clipped matches of each order
  *
@@ -24,16 +24,18 @@ typedef struct tg_ngram {
     uint32_t ref;    /* count in the reference being added */
     uint32_t best;   /* largest count in a folded reference */
     uint32_t order;
-    uint32_t slot; /* private */
 } tg_ngram;
+
+struct tg_ngram_slot;
 
 typedef struct tg_ngrams {
     tg_ngram *nodes; /* read-only; nodes[1 .. count] in order of first appearance */
     size_t count;
     bool failed;
     size_t cap; /* private */
-    uint32_t *table;
+    struct tg_ngram_slot *table;
     size_t table_size;
+    uint32_t round; /* of which the slots in use are */
 } tg_ngrams;
 
 /* Counts all n-grams of orders 1 .. max_order. */
@@ -44,9 +46,9 @@ uint32_t tg_ngrams_child(tg_ngrams *g, uint32_t parent, uint32_t word);
 /* Counts, of a reference, only the n-grams that are there already: all that matching a hypothesis
  * needs. */
 void tg_ngrams_meet(tg_ngrams *g, const uint32_t *words, size_t n, unsigned max_order);
-/* Takes the counts of the current reference into `best` and starts another one. */
+/* Takes the counts of the current reference into `best` and starts another one; not needed behind the last. */
 void tg_ngrams_fold(tg_ngrams *g);
-/* match[n - 1] = sum over n-grams of min(hyp, best). */
+/* match[n - 1] = sum over n-grams of min(hyp, largest count in a reference). */
 void tg_ngrams_match(const tg_ngrams *g, unsigned max_order, uint64_t *match);
 /* Forgets the folded references, keeps the hypothesis. */
 void tg_ngrams_forget(tg_ngrams *g);

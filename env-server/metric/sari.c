@@ -13,6 +13,9 @@ enum { ORDERS = 4 };
 /* A text without words is one empty word to the original. */
 static bool read_words(tg_sari *s, const char *text, size_t len) {
     tg_wids_reset(&s->ids);
+    /* 13a joins what a hyphen at the end of a line divides; at the end of the text BLEU has cut off the newline before. */
+    size_t n = tg_bleu_text_rstrip(text, len);
+    if (n && n < len && text[n - 1] == '-' && text[n] == '\n') len = n - 1;
     bool ok = tg_bleu_text_words(&s->text, TG_TOK_13A, true, text, len, &s->words, &s->ids);
     if (ok && !s->ids.n) tg_wids_push(&s->ids, tg_words_id(&s->words, "", 0));
     return ok && !s->ids.failed && !s->words.failed;

@@ -31,7 +31,7 @@ typedef struct tg_words {
     bool failed;
     struct tg_word *entries; /* private */
     size_t cap;
-    uint32_t *table; /* slot: id + 1, 0 free */
+    struct tg_word_slot *table;
     size_t table_size;
     char *bytes; /* of all words, end to end */
     size_t n_bytes, cap_bytes;
@@ -46,7 +46,9 @@ const char *tg_words_text(const tg_words *w, uint32_t id,
 void tg_words_reset(tg_words *w);       /* forgets all words, keeps memory and failure */
 void tg_words_fini(tg_words *w);
 
-/* Appends the ids of the words of Python's str.split(). */
+/* The next word of Python's str.split() from *pos on, which moves behind it; false: there is none. */
+bool tg_words_next(const char *text, size_t len, size_t *pos, const char **word, size_t *word_len);
+/* Appends the ids of the words of str.split(). */
 void tg_words_split(tg_words *w, const char *text, size_t len, tg_wids *out);
 
 #endif

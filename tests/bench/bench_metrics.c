@@ -3,8 +3,9 @@
  *
  *   bench_metrics [SECONDS]      per row; default 0.5
  *   bench_metrics pairs          the pairs as JSON lines, for other implementations
- * CPU time. Prints a table, and one JSON line for each row. */
+ * CPU time. Prints a table, and one JSON line for each row, of one pair per call where there is a reward. */
 #include "common/base/rng.h"
+#include "tests/support/bench_line.h"
 #include "tests/support/scoring.h"
 
 #include <stdio.h>
@@ -29,6 +30,8 @@ static const row rows[] = {
     {"chrF++", "chrf", "{\"word_order\": 2}", "chrf", "{\"word_order\": 2}"},
     {"ter", "ter", "{}", "ter", "{}"},
     {"rouge_l_max", "rouge_l_max", "{}", "rouge_l_max", "{}"},
+    {"meteor", "meteor", "{}", "meteor", "{}"},
+    {"cider", "cider", "{\"tokenize\": \"none\"}", NULL, NULL},
 };
 
 static char vocabulary[VOCABULARY][24];
@@ -107,7 +110,7 @@ static double corpus_time(const row *w, const tg_metric_item *items, double seco
         tg_arena arena = {0};
         tg_error err = {0};
         tg_metric_out out = {.arena = &arena};
-        must(scoring_metric(w->id, args, true, items, PAIRS, &out, &err), &err);
+        must(scoring_metric(w->id, args, false, items, PAIRS, &out, &err), &err);
         tg_arena_fini(&arena);
         passes++;
         now = cpu_ns();
@@ -163,9 +166,10 @@ int main(int argc, char **argv) {
             printf("%-20s %14.2f %18.2f\n", rows[i].title, corpus, single);
         else
             printf("%-20s %14.2f\n", rows[i].title, corpus);
-        printf("{\"bench\": \"metric\", \"name\": \"%s\", \"us_per_pair\": %.3f, \"us_per_call\": "
-               "%.3f}\n",
-               rows[i].title, corpus, single);
+        char name[64];
+        snprintf(name, sizeof name, "metric %s", rows[i].title);
+        tg_bench_line(
+            &(tg_bench_result){.name = name, .seconds = (single > 0 ? single : corpus) / 1e6});
     }
     return 0;
 }

@@ -105,6 +105,187 @@ def rouge_l_max(args):
     return score
 
 
+def meteor(args):
+    """NLTK's, against the best reference."""
+    import nltk_setup
+    nltk = nltk_setup.use("3.10")
+    from nltk.translate.meteor_score import single_meteor_score
+
+    def score(items):
+        hyps = [nltk.word_tokenize(i["prediction"]) for i in items]
+        v = [max(float(single_meteor_score(nltk.word_tokenize(r), h)) for r in i["references"]) for i, h in zip(items, hyps)]
+        yield "lexical/meteor", v, sum(v) / len(v)
+    return score
+
+
+def cider(args):
+    """pycocoevalcap's CIDEr-D of the items as one corpus; 0 where no reference has a word (the original fails)."""
+    from pycocoevalcap.cider.cider_scorer import CiderScorer
+
+    def score(items):
+        scorer = CiderScorer()
+        for i in items:
+            scorer += (i["prediction"], i["references"])
+        some = any(r.split() for i in items for r in i["references"])
+        v = [float(x) for x in scorer.compute_score()[1]] if some else [0.0] * len(items)
+        yield "lexical/cider", v, sum(v) / len(v)
+    return score
+
+
+def grams(words, n):
+    return collections.Counter(tuple(words[i:i + n]) for i in range(len(words) - n + 1))
+
+
+def sari_of(source, text, references):
+    """Hugging Face's sari, from its definition: 13a words in lower case, 0/0 = 1, keep's recall over counts."""
+    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+    tokenizer = Tokenizer13a()
+    split = lambda t: tokenizer(t.lower()).split(" ")
+    s, c, rs = split(source), split(text), [split(r) for r in references]
+    f1 = lambda p, r: 2 * p * r / (p + r) if p > 0 or r > 0 else 0
+    keep = delete = add = 0
+    for n in range(1, 5):
+        k = len(rs)
+        sg, cg, rg = grams(s, n), grams(c, n), sum((grams(r, n) for r in rs), collections.Counter())
+        sk = collections.Counter({g: v * k for g, v in sg.items()})
+        ck = collections.Counter({g: v * k for g, v in cg.items()})
+        kept, wanted = sk & ck, sk & rg
+        good = kept & rg
+        p = sum(good[g] / kept[g] for g in good) / len(kept) if kept else 1
+        r = sum(good.values()) / sum(wanted.values()) if wanted else 1
+        keep += f1(p, r)
+        gone = sk - ck
+        right = gone - rg
+        delete += sum(right[g] / gone[g] for g in right) / len(gone) if gone else 1
+        new, asked = set(cg) - set(sg), set(rg) - set(sg)
+        hit = len(new & set(rg))
+        add += f1(hit / len(new) if new else 1, hit / len(asked) if asked else 1)
+    return 100 * (keep / 4 + delete / 4 + add / 4) / 3
+
+
+def sari(args):
+    def score(items):
+        v = [sari_of(i.get("prompt", ""), i["prediction"], i["references"]) for i in items]
+        yield "lexical/sari", v, sum(v) / len(v)
+    return score
+
+
+def self_bleu(args):
+    from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
+    smooth = SmoothingFunction().method1
+
+    def score(items):
+        words = [i["prediction"].split() for i in items]
+        for n in (2, 3, 4):
+            v = [float(sentence_bleu(words[:k] + words[k + 1:], w, weights=[1 / n] * n, smoothing_function=smooth)) for k, w in enumerate(words)]
+            yield f"diversity_metrics/self_bleu-{n}", v, sum(v) / len(v)
+    return score
+
+
+def distinct(args):
+    def share(texts, n):
+        total = sum(max(0, len(w) - n + 1) for w in texts)
+        return len(set().union(*(grams(w, n) for w in texts))) / total if total else 0.0
+
+    def score(items):
+        words = [i["prediction"].split() for i in items]
+        for n in (1, 2, 3, 4):
+            yield f"diversity_metrics/distinct-{n}", [share([w], n) for w in words], share(words, n)
+    return score
+
+
+def diversity(args):
+    """gem-metrics's diversity, from its definition."""
+    import statistics
+    import string
+
+    import nltk_setup
+    nltk = nltk_setup.use("3.10")
+    window = args.get("window_size", 100)
+
+    def entropy(counts):
+        total = sum(counts.values())
+        return -sum(v / total * math.log2(v / total) for v in counts.values())
+
+    def score(items):
+        all_words = [[w.lower() for w in nltk.word_tokenize(i["prediction"])] for i in items]
+        for suffix, texts in (("", all_words), ("-nopunct", [[w for w in t if w not in string.punctuation or len(w) != 1] for t in all_words])):
+            flat = [w for t in texts for w in t]
+            lengths = [len(t) for t in texts]
+            parts = [len(set(flat[i:i + window])) / window for i in range(0, len(flat) - window + 1, window)]
+            yield f"diversity_metrics/msttr-{window}{suffix.replace('-', '_')}", None, round(sum(parts) / len(parts), 5) if parts else None
+            for name, v in (("total_length", sum(lengths)), ("mean_pred_length", statistics.fmean(lengths)), ("std_pred_length", statistics.pstdev(lengths)),
+                            ("median_pred_length", statistics.median(lengths)), ("min_pred_length", min(lengths)), ("max_pred_length", max(lengths))):
+                yield f"diversity_metrics/{name}{suffix}", None, v
+            before = None
+            for n in (1, 2, 3):
+                counts = sum((grams(t, n) for t in texts), collections.Counter())
+                total = sum(counts.values())
+                if not total:
+                    break
+                for name, v in (("distinct", len(counts) / total), ("vocab_size", len(counts)), ("unique", sum(v == 1 for v in counts.values())),
+                                ("entropy", entropy(counts))):
+                    yield f"diversity_metrics/{name}-{n}{suffix}", None, v
+                if before:
+                    most = sum(before.values())
+                    v = -sum(c / total * math.log2((c / total) / (before[g[:-1]] / most)) for g, c in counts.items())
+                    yield f"diversity_metrics/cond_entropy-{n}{suffix}", None, v
+                before = counts
+    return score
+
+
+def parent_of(prediction, references, cells, titles):
+    """PARENT (orders to 4, smoothing 1e-5, the table's own lambda) of words; the best reference by F."""
+    null = ["<", "null", ">"]  # what stands for a missing text, in 13a's words
+    p = prediction.split() or null
+    values = [v.split() for v in cells + titles if v.split()]
+    table = {w for v in values for w in v}
+    weight = lambda g: sum(w in table for w in g) / len(g)
+
+    def lcs(a, b):
+        row = [0] * (len(b) + 1)
+        for x in a:
+            before = 0
+            for k, y in enumerate(b, 1):
+                before, row[k] = row[k], before + 1 if x == y else max(row[k], row[k - 1])
+        return row[-1]
+    cover = lambda words: sum(lcs(v, words) / len(v) for v in values) / len(values)
+    best = None
+    for r in [references[k].split() if k < len(references) else null for k in range(3)]:
+        precisions, recalls = [], []
+        for n in range(1, 5):
+            cp, cr = grams(p, n), grams(r, n)
+            total = sum(cp.values())
+            hit = sum(c * (q + (1 - q) * weight(g)) for g, c in cp.items() for q in [min(1.0, cr[g] / c)])
+            precisions.append(hit / total if total else 0.0)
+            wanted = sum(c * weight(g) for g, c in cr.items())
+            got = sum(c * weight(g) * min(1.0, cp[g] / c) for g, c in cr.items())
+            recalls.append(got / wanted if wanted else 1.0)
+        for k in range(1, 4):
+            precisions[k] = precisions[k] or 1e-5
+            recalls[k] = recalls[k] or 1e-5
+        mean = lambda x: math.exp(sum(0.25 * math.log(v) for v in x))
+        precision = mean(precisions) if precisions[0] else 0.0
+        recall_r = mean(recalls) if recalls[0] else 1e-5
+        recall_t = cover(p) or 1e-5
+        lam = 1 - cover(r)
+        recall = math.exp((1 - lam) * math.log(recall_r) + lam * math.log(recall_t))
+        f = 2 * precision * recall / (precision + recall + 1e-8)
+        if best is None or f > best[2]:
+            best = (precision, recall, f)
+    return best
+
+
+def parent_totto(args):
+    def score(items):
+        v = [parent_of(i["prediction"], i["references"], *i["table"]) for i in items]
+        mean = lambda k: sum(x[k] for x in v) / len(v)
+        yield "table_to_text/parent_overall_f_score", [x[2] for x in v], mean(2)
+        yield "table_to_text/parent_overall/precision", None, mean(0)
+        yield "table_to_text/parent_overall/recall", None, mean(1)
+    return score
+
+
 PY_ROUGE = {"max_n": 4, "limit_length": True, "length_limit": 100, "length_limit_type": "words", "apply_avg": True,
             "apply_best": True, "alpha": 0.5, "weight_factor": 1.2, "stemming": True}
 TABLE = [
@@ -128,6 +309,14 @@ TABLE = [
     ("rouge_l_max", PY_ROUGE, rouge_l_max),
     ("rouge_l_max", {"limit_length": False, "stemming": False, "alpha": 0.2}, rouge_l_max),
     ("rouge_l_max", {"length_limit": 20, "weight_factor": 0.7}, rouge_l_max),
+    ("meteor", {}, meteor),
+    ("cider", {}, cider),
+    ("sari", {}, sari),
+    ("self_bleu", {"tokenize": "none"}, self_bleu),
+    ("distinct", {"tokenize": "none"}, distinct),
+    ("diversity", {}, diversity),
+    ("diversity", {"window_size": 7}, diversity),
+    ("parent_totto", {}, parent_totto),
     ("chrf", {}, chrf),
     ("chrf", {"word_order": 2}, chrf),
     ("chrf", {"lowercase": True, "whitespace": True, "beta": 3}, chrf),
