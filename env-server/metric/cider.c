@@ -128,11 +128,16 @@ static tg_status read_text(reader *r, const char *text, size_t len, tg_error *er
     size_t n = r->words.n;
     for (size_t i = 0; i < n; i++) tg_wids_push(&r->starts, 0);
     if (r->starts.failed) return tg_fail_nomem(err, n);
-    for (uint32_t k = 0; k < ORDERS && k < n; k++)
+    if (!tg_wids_reserve(&r->nodes, r->nodes.n + ORDERS * n)) return tg_fail_nomem(err, n);
+    for (uint32_t k = 0; k < ORDERS && k < n; k++) {
+        /* The table is larger than the cache: all places of an order are asked for before the first is used. */
+        for (size_t i = 0; i + k < n && t->table; i++)
+            __builtin_prefetch(&t->table[slot_of(t, r->starts.v[i], r->words.v[i + k])]);
         for (size_t i = 0; i + k < n; i++) {
             r->starts.v[i] = add(t, r->starts.v[i], r->words.v[i + k], k, r->other);
-            tg_wids_push(&r->nodes, r->starts.v[i]);
+            r->nodes.v[r->nodes.n++] = r->starts.v[i];
         }
+    }
     return t->failed || r->nodes.failed ? tg_fail_nomem(err, r->nodes.n) : TG_OK;
 }
 
