@@ -96,8 +96,12 @@ static tg_status finish(tg_tokenizer *t, tg_error *err) {
         if (roles[i] >= 0 && roles[i] < t->size) t->special[roles[i]] = true;
     tg_status st = tg_added_build(&t->added, &t->normalizer, err);
     /* A token that is searched in normalised text is shown so, too, as in Hugging Face. */
-    for (size_t i = 0; st == TG_OK && i < t->added.normal.n; i++)
-        t->token[t->added.normal.patterns[i].token->id] = t->added.normal.patterns[i].text;
+    for (size_t i = 0; st == TG_OK && i < t->added.normal.n; i++) {
+        const tg_pattern *p = &t->added.normal.patterns[i];
+        const tg_added_token *named = tg_added_find(&t->added, p->text, p->len);
+        t->token[p->token->id] = p->text;
+        t->special[p->token->id] = named && named->special; /* it is known by what it is shown as */
+    }
     if (st == TG_OK) st = tg_postproc_build(&t->postproc, t->size, text_of, t, err);
     if (st == TG_OK) st = tg_text_decoder_build(&t->decoder, t->size, text_of, t, err);
     return st;

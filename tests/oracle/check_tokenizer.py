@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tokenizers against Hugging Face `tokenizers` and `transformers`: ids, tokens, offsets and decoded text on random and
 adversarial strings, for tokenizers trained here with many options and, when TEXTGEN_ASSETS names a folder, for every tokenizer folder in it.
-Arguments: seed (default 1), strings a tokenizer (default 2000), a part of the name of the tokenizers wanted (default: all; "kinds": all that are not byte-level)."""
+Arguments, or SEED and N in the environment: seed (1), strings a tokenizer (40; there are about 110 tokenizers, so N=10000 is a million), a part of the name of the tokenizers wanted (default: all; "kinds": all that are not byte-level)."""
 import base64
 import glob
 import json
@@ -17,15 +17,17 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 from transformers import AutoTokenizer, BertTokenizer, T5Tokenizer
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from strings import strings
+from strings import broken, long_strings, strings
 from tokenizer_kinds import RULES, kinds, small_charsmap, trained
+from tokenizer_models import named
 
 BUILD = os.environ.get("BUILD", "build")
 TEXTGEN = BUILD + "/textgen"
-SEED = int(sys.argv[1]) if len(sys.argv) > 1 else 1
-N = int(sys.argv[2]) if len(sys.argv) > 2 else 200
+SEED = int(sys.argv[1]) if len(sys.argv) > 1 else int(os.environ.get("SEED", 1))
+N = int(sys.argv[2]) if len(sys.argv) > 2 else int(os.environ.get("N", 40))
 ONLY = sys.argv[3] if len(sys.argv) > 3 else ""
 passed = failed = 0
+seen = set()
 
 QWEN = r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
 LLAMA3 = QWEN.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
@@ -38,6 +40,10 @@ EOT = "<|endoftext|>"
 FLAGS = [AddedToken("<mask>", lstrip=True, special=True), AddedToken("<r>", rstrip=True), AddedToken("<lr>", lstrip=True, rstrip=True),
          AddedToken("word", single_word=True), AddedToken("<|a|>", special=True), AddedToken("<|a|>b"), AddedToken(" sp ", normalized=False),
          AddedToken("é!", normalized=True), AddedToken("e\u0301?", normalized=False), AddedToken("日本", normalized=True)]
+
+
+def compared(text):
+    seen.add(hash(text))
 
 
 def note(ok, text):
@@ -122,10 +128,13 @@ def clean_up(text):
 
 
 def compare(name, folder, t, texts):
+    few = max(200, len(texts) // 10)  # of long lists, not everything is asked twice
     for special in (True, False):
+        texts = texts if special else texts[:few]
         got = run(["tokenize", "--tokenizer", folder, "--jsonl"] + ([] if special else ["--no-special"]), texts)
         for text, g in zip(texts, got):
             e = t.encode(text, add_special_tokens=special)
+            compared(text)
             want = {"ids": e.ids, "tokens": [t.id_to_token(i) for i in e.ids], "offsets": [list(o) for o in e.offsets]}
             if g != want and g:
                 key = next((k for k in want if g.get(k) != want[k]), None)
@@ -136,7 +145,7 @@ def compare(name, folder, t, texts):
                 note(g == want, f"{name}: {text[:60]!r}")
     rng = random.Random(SEED)
     size = t.get_vocab_size(with_added_tokens=True)
-    lists = [[rng.randrange(size) for _ in range(rng.randrange(30))] for _ in texts]
+    lists = [[rng.randrange(size) for _ in range(rng.randrange(30))] for _ in texts[:few]]
     for args, skip, clean in (([], False, False), (["--skip-special"], True, False), (["--skip-special", "--clean-up"], True, True)):
         for ids, g in zip(lists, run(["detokenize", "--tokenizer", folder, "--jsonl"] + args, lists)):
             want = t.decode(ids, skip_special_tokens=skip)
@@ -213,13 +222,21 @@ def saved(name, folder, t, tmp):
         note(a[key] == b[key], f"{name}: saved {key}: {str(b[key])[:200]} != {str(a[key])[:200]}")
 
 
-def broken_utf8(folder, t):
-    rng = random.Random(SEED)
-    for _ in range(150):
-        raw = bytes(rng.choice([0x61, 0x20, 0x80, 0xBF, 0xC0, 0xC3, 0xE0, 0xE2, 0x82, 0xAC, 0xED, 0xA0, 0xF0, 0x9F, 0xF4, 0x90, 0xFF, 0x0A])
-                    for _ in range(rng.randrange(1, 20)))
-        out = subprocess.run([TEXTGEN, "tokenize", "--tokenizer", folder], input=raw, capture_output=True).stdout
-        note([int(x) for x in out.split()] == t.encode(raw.decode("utf-8", "replace")).ids, f"broken UTF-8 {raw}")
+def broken_utf8(name, folder, t, n):
+    """Bytes that are no UTF-8 are read as Python reads them."""
+    lines = broken(SEED, n)
+    p = subprocess.run([BUILD + "/tests/tokenize-bytes", folder], input="".join(x.hex() + "\n" for x in lines), capture_output=True, text=True)
+    got = p.stdout.split("\n")[:-1]
+    note(len(got) == len(lines), f"{name}: broken UTF-8: {p.stderr}")
+    for raw, g in zip(lines, got):
+        note([int(x) for x in g.split()] == t.encode(raw.decode("utf-8", "replace")).ids, f"{name}: broken UTF-8 {raw}")
+
+
+def long_texts(name, folder, t, size):
+    texts = long_strings(size)
+    for text, g in zip(texts, run(["tokenize", "--tokenizer", folder, "--jsonl"], texts)):
+        e = t.encode(text)
+        note(g and g.get("ids") == e.ids and g.get("offsets") == [list(o) for o in e.offsets], f"{name}: {size} bytes of {text[:4]!r}")
 
 
 def sentencepiece(corpus, folder):
@@ -352,6 +369,7 @@ def charsmap():
 
 
 def everything(corpus):
+    yield from named([c for c in corpus if len(c) < 200], charsmap())
     if ONLY != "kinds":
         yield from variants(corpus)
     yield from kinds([c for c in corpus if len(c) < 200], charsmap())
@@ -370,10 +388,11 @@ def main():
             specials = [a.content for a in t.get_added_tokens_decoder().values()]
             texts = strings(SEED * 1000 + k, N, specials)
             compare(name, folder, t, texts)
-            rows(name, folder, t, texts, max(3, N // 40))
+            rows(name, folder, t, texts, max(2, N // 200))
             saved(name, folder, t, tmp + "/saved")
-            if k == 0:
-                broken_utf8(folder, t)
+            broken_utf8(name, folder, t, max(20, N // 10))
+            if k % max(1, 600 // N) == 0:
+                long_texts(name, folder, t, 1 << 20 if N >= 5000 and k % 12 == 0 else 3000)
         if ONLY in ("", "kinds"):
             os.mkdir(tmp + "/spm")
             sentencepiece([c for c in corpus if len(c) < 200], tmp + "/spm")
@@ -383,6 +402,7 @@ def main():
     in_transformers(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "tokenizer", "gpt2-a"))
     if os.environ.get("TEXTGEN_ASSETS"):
         assets(os.environ["TEXTGEN_ASSETS"])
+    print(f"{len(seen)} different strings")
     print(f"{passed} passed, {failed} failed")
     sys.exit(failed > 0)
 

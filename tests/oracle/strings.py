@@ -16,13 +16,17 @@ PLANES = [(0, 0x80), (0x80, 0x250), (0x250, 0x600), (0x600, 0x1100), (0x1100, 0x
           (0x20000, 0x2FA20), (0x30000, 0x32000), (0xE0000, 0xE0200), (0xF0000, 0x110000)]
 
 
+RTL = ["\u200f", "\u200e", "\u202b", "\u202e", "\u202c", "\u2067", "\u2069", "\u061c", "مرحبا", "שָׁלוֹם", "۱۲۳", "١٢٣", "ـ", "\ufefb"]
+FORMS = ["NFC", "NFD", "NFKC", "NFKD"]
+
+
 def code_point(rng):
     low, high = rng.choice(PLANES)
     return chr(rng.randrange(low, high))
 
 
 def piece(rng, specials):
-    kind = rng.randrange(14)
+    kind = rng.randrange(16)
     if kind < 4:
         return rng.choice(WORDS)
     if kind < 6:
@@ -41,6 +45,10 @@ def piece(rng, specials):
         return rng.choice(specials)
     if kind == 11:
         return "".join(code_point(rng) for _ in range(rng.randrange(1, 6)))
+    if kind == 14:  # the same characters in one form or the other
+        return unicodedata.normalize(rng.choice(FORMS), rng.choice(WORDS) + rng.choice(STARTERS) + rng.choice("ﬁ½Ⅷ㎏ｶﾞÅÅ각"))
+    if kind == 15:
+        return "".join(rng.choice(RTL) for _ in range(rng.randrange(1, 4)))
     if kind == 12:
         return "".join(chr(rng.randrange(0x20, 0x7F)) for _ in range(rng.randrange(1, 8)))
     return str(rng.randrange(10 ** rng.randrange(1, 8)))
@@ -64,3 +72,16 @@ def strings(seed, n, specials=()):
     rng = random.Random(seed)
     fixed = ["", " ", "  ", "\n", "a", "\u0301", "'s", "a" * 3000, " " * 3000 + "x", "\u0301\u0323" * 500, "ab" * 2000, "🙂" * 300]
     return fixed + [random_string(rng, list(specials)) for _ in range(n)]
+
+
+def broken(seed, n):
+    """Bytes that are not UTF-8: cut and over-long sequences, surrogates, stray bytes, between characters that are."""
+    rng = random.Random(seed)
+    odd = [bytes([b]) for b in (0x80, 0xBF, 0xC0, 0xC1, 0xC3, 0xE0, 0xE2, 0x82, 0xED, 0xA0, 0xF0, 0x9F, 0xF4, 0x90, 0xF5, 0xFF)] + [b"\xed\xa0\x80", b"\xf0\x9f", b"\xe2\x82"]
+    good = [x.encode() for x in ("a", " ", "\n", "é", "日本", "😀", "the", "Ab", "12", "<s>", "\u0301")]
+    return [b"".join(rng.choice(odd if rng.random() < 0.5 else good) for _ in range(rng.randrange(1, 20))) for _ in range(n)]
+
+
+def long_strings(size):
+    """Texts of `size` bytes with no place to cut: one letter, two, letters of one script, marks, emoji, spaces, digits."""
+    return [(unit * (size // len(unit.encode()) + 1)) for unit in ("a", "ab", "日本語", "русский", "\u0301\u0323", "👩\u200d", " ", "7", "'", "العربية")]
