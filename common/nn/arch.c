@@ -2,11 +2,28 @@
 #include "common/nn/arch.h"
 
 #include "common/base/check.h"
-#include "common/nn/family/family.h"
+#include "common/base/str.h"
+#include "common/nn/family/encoders.h"
 #include "common/nn/weights.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* A causal model whose config.json says that it judges texts. */
+static tg_status read_causal_labels(tg_arch *arch, const tg_config_json *c, tg_error *err) {
+    const char *name =
+        json_string_value(json_array_get(json_object_get(c->root, "architectures"), 0));
+    if (arch->kind != TG_KIND_CAUSAL || !name || !tg_str_ends(name, "ForSequenceClassification"))
+        return TG_OK;
+    if (arch->narrow_embed)
+        return tg_fail(err, TG_UNSUPPORTED,
+                       "%s: word_embed_proj_dim: labels of narrow states are not built into this "
+                       "version",
+                       c->path);
+    arch->labels = true;
+    arch->tied_head = false;
+    return tg_labels_read(arch, c, err);
+}
 
 tg_status tg_arch_load(tg_arch *arch, const char *folder, tg_error *err) {
     *arch = (tg_arch){0};
@@ -26,6 +43,7 @@ tg_status tg_arch_load(tg_arch *arch, const char *folder, tg_error *err) {
     if (st == TG_OK && family) {
         snprintf(arch->family, sizeof arch->family, "%s", family->name);
         st = family->read(arch, &config, err);
+        if (st == TG_OK) st = read_causal_labels(arch, &config, err);
     }
     if (st == TG_OK && family && family->head_by_file)
         st = tg_weights_tied(folder, family, &arch->tied_head, err);

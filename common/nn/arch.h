@@ -88,7 +88,9 @@ typedef struct tg_arch {
     bool head_bias; /* the output matrix has a bias */
     bool pooler;    /* a matrix and pool_act on the state of a text's first token, */
     tg_act pool_act;
-    bool labels; /* from which a last matrix makes n_labels logits */
+    bool
+        labels; /* from which a last matrix makes n_labels logits; of a causal model from the state of a text's last token, in place of
+                    an output matrix */
     int n_labels;
     float logit_scale;              /* on what the output matrix reads; 0: none */
     int32_t start_id;               /* seq2seq: what a decoder's text begins with; -1: none */

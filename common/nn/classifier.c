@@ -80,11 +80,12 @@ tg_status tg_classifier_open(tg_classifier **out, tg_backend *be, const char *fo
     tg_classifier *c = tg_alloc(sizeof *c);
     if (!c) return tg_fail_nomem(err, sizeof *c);
     tg_status st = tg_model_open(&c->model, be, folder, 0, 0, err);
-    if (st == TG_OK && c->model->arch.kind != TG_KIND_ENCODER)
-        st = tg_fail(err, TG_DATA,
-                     "%s: a %s model is no encoder; classifiers are BERT, RoBERTa, DistilBERT, "
-                     "ALBERT and their like",
-                     folder, c->model->arch.family);
+    if (st == TG_OK && c->model->arch.kind != TG_KIND_ENCODER && !c->model->arch.labels)
+        st =
+            tg_fail(err, TG_DATA,
+                    "%s: a %s model is no encoder, and has no labels: architectures in config.json "
+                    "names no …ForSequenceClassification",
+                    folder, c->model->arch.family);
     if (st == TG_OK) {
         const tg_arch *a = &c->model->arch;
         c->n_labels = a->labels ? a->n_labels : 0;

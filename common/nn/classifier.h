@@ -1,4 +1,4 @@
-/* An encoder as a judge of texts: logits of labels, or one vector for a text.
+/* A model as a judge of texts: logits of labels, or one vector for a text. An encoder, or a causal model with labels.
  *
  *     tg_classifier *c;
  *     tg_classifier_open(&c, be, "models/sentiment", 4096, err);       // BERT, RoBERTa, DistilBERT, ALBERT, MiniLM …
@@ -45,7 +45,7 @@ typedef struct tg_classifier {
     int32_t *row_ids;
 } tg_classifier;
 
-/* A folder of an encoder family. max_tokens: of a pass; at least a text of full length fits (0: that much). */
+/* A folder of an encoder family, or of a causal one that config.json calls …ForSequenceClassification. max_tokens: of a pass; at least a text of full length fits (0: that much). */
 tg_status tg_classifier_open(tg_classifier **out, tg_backend *be, const char *folder,
                              int max_tokens, tg_error *err) TG_MUST_CHECK;
 void tg_classifier_destroy(tg_classifier **c);

@@ -83,8 +83,9 @@ static tg_status make_block(tg_decoder *d, tg_decoder_caps caps, tg_error *err) 
 }
 
 static tg_status check_caps(const tg_arch *arch, tg_decoder_caps caps, tg_error *err) {
-    if (arch->kind == TG_KIND_ENCODER)
-        return tg_fail(err, TG_DATA, "model: %s is an encoder, which writes no text", arch->family);
+    if (arch->kind == TG_KIND_ENCODER || arch->labels)
+        return tg_fail(err, TG_DATA, "model: %s %s writes no text", arch->family,
+                       arch->labels ? "with labels" : "is an encoder, which");
     if (caps.half_cache && tg_decoder_kv_width(arch) % 2)
         return tg_fail(err, TG_UNSUPPORTED,
                        "decoder: a bf16 cache of %d values a row: it must be even",

@@ -5,6 +5,7 @@
 #include "common/base/buf.h"
 #include "common/base/check.h"
 #include "common/base/file.h"
+#include "common/base/str.h"
 #include "common/nn/family/family.h"
 
 #include <errno.h>
@@ -43,11 +44,28 @@ static const char *torch_name(tg_dtype dtype) {
     return dtype == TG_BF16 ? "bfloat16" : dtype == TG_F16 ? "float16" : "float32";
 }
 
+/* The class of a language model becomes that of one with labels. */
+static bool name_judge(const tg_arch *arch, json_t *o) {
+    static const char *const endings[] = {"LMHeadModel", "ForCausalLM"};
+    const char *name = json_string_value(json_array_get(json_object_get(o, "architectures"), 0));
+    size_t len = name ? strlen(name) : 0;
+    for (size_t i = 0; i < TG_COUNT_OF(endings); i++)
+        if (name && tg_str_ends(name, endings[i])) len = strlen(name) - strlen(endings[i]);
+    char text[100];
+    snprintf(text, sizeof text, "%.*sForSequenceClassification", (int)len, name ? name : "");
+    if (!json_object_size(json_object_get(o, "id2label")) &&
+        json_object_set_new(o, "num_labels", json_integer(arch->n_labels)))
+        return false;
+    return !json_object_set_new(o, "architectures", json_pack("[s]", text));
+}
+
 tg_status tg_model_write_config(const char *folder, const tg_arch *arch, const char *text,
                                 tg_dtype dtype, tg_error *err) {
     json_t *o = object_of(text);
     tg_status st = TG_OK;
     if (!o || !tg_family_find(arch->family)->write(arch, o)) st = tg_fail_nomem(err, 4096);
+    if (st == TG_OK && arch->labels && arch->kind == TG_KIND_CAUSAL && !name_judge(arch, o))
+        st = tg_fail_nomem(err, 4096);
     if (st == TG_OK) { /* newer name of torch_dtype: one of them is enough */
         const char *key = json_object_get(o, "dtype") ? "dtype" : "torch_dtype";
         json_object_del(o, "torch_dtype");

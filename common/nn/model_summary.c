@@ -121,7 +121,7 @@ void tg_model_summary(tg_buf *out, const tg_arch *a, const tg_params *params, co
     tg_buf_puts(out, ", ");
     put_bytes(out, (double)bytes);
     tg_buf_printf(out, " in %zu file%s\n", w->set.n, w->set.n == 1 ? "" : "s");
-    if (a->kind != TG_KIND_ENCODER)
+    if (a->kind != TG_KIND_ENCODER && !a->labels)
         tg_buf_printf(out, "  output head  %s\n",
                       a->tied_head ? "tied to the embeddings" : "its own");
     if (a->labels) tg_buf_printf(out, "  labels       %d\n", a->n_labels);

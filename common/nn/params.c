@@ -84,6 +84,7 @@ static bool is_set(const tg_arch *arch, size_t field) {
 
 static void add_row(tg_params *p, const tg_arch *arch, const tg_family_tensor *t, int layer) {
     if (t->role == TG_ROLE_HEAD_W && arch->tied_head) return;
+    if ((t->role == TG_ROLE_HEAD_W || t->role == TG_ROLE_HEAD_B) && arch->labels) return;
     if (t->when && !is_set(arch, t->when)) return;
     if (t->unless && is_set(arch, t->unless)) return;
     tg_param *param = push(p, t->name, layer, TG_MAX(arch->inner_group, 1), t->role, t->init);
@@ -112,24 +113,30 @@ static void add_rows(tg_params *p, const tg_arch *arch, const tg_family_tensor *
     }
 }
 
+static void add_head(tg_params *p, const char *name, tg_param_role role, tg_init init, int rows,
+                     int columns) {
+    tg_param *v = push(p, name, -1, 1, role, init);
+    v->ndim = 2;
+    v->shape[0] = rows;
+    v->shape[1] = columns;
+    place(p, v);
+}
+
 tg_status tg_params_init(tg_params *p, const tg_arch *arch, tg_error *err) {
     *p = (tg_params){0};
     tg_status st = tg_arch_check(arch, err);
     if (st != TG_OK) return st;
     const tg_family *f = tg_family_find(arch->family);
-    size_t max = 1;
+    size_t max = 2; /* heads that belong to no family */
     for (const tg_family_tensor *t = f->tensors; t->name; t++)
         max += is_layered(t) ? (size_t)TG_MAX(arch->n_layers, arch->enc_layers) : 1;
     p->list = tg_alloc_array(max, sizeof *p->list);
     if (!p->list) return tg_fail_nomem(err, max * sizeof *p->list);
     add_rows(p, arch, f->tensors);
-    if (arch->value_head) {
-        tg_param *v = push(p, "value_head.weight", -1, 1, TG_ROLE_VALUE_W, TG_INIT_LINEAR);
-        v->ndim = 2;
-        v->shape[0] = 1;
-        v->shape[1] = arch->width;
-        place(p, v);
-    }
+    if (arch->labels && arch->kind == TG_KIND_CAUSAL)
+        add_head(p, "score.weight", TG_ROLE_LABELS_W, TG_INIT_NORMAL, arch->n_labels, arch->width);
+    if (arch->value_head)
+        add_head(p, "value_head.weight", TG_ROLE_VALUE_W, TG_INIT_LINEAR, 1, arch->width);
     TG_ASSERT(p->n <= max);
     return TG_OK;
 }

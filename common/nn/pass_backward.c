@@ -22,9 +22,9 @@ void tg_pass_input_backward(const tg_trunk *t, const tg_tensors *q, tg_param_rol
 }
 
 /* dx (N,C) += the gradient through a norm of x. */
-static void norm_backward(const tg_trunk *t, const tg_tensors *q, tg_param_role role, float *dx,
-                          const float *dy, const float *x, const float *mean, const float *rstd,
-                          int N) {
+void tg_pass_norm_backward(const tg_trunk *t, const tg_tensors *q, tg_param_role role, float *dx,
+                           const float *dy, const float *x, const float *mean, const float *rstd,
+                           int N) {
     const tg_arch *a = &t->arch;
     int C = role == TG_ROLE_EMBED_NORM_W ? tg_trunk_embed_width(a) : a->width;
     if (a->norm == TG_NORM_RMS)
@@ -46,11 +46,12 @@ static const float *branch_gradient(tg_pass *p, const tg_pass_stack *s, int laye
     if (!tg_trunk_keeps_post(&t->arch)) return b->dx;
     t->be->ops->fill(t->be, b->dy, 0.0f, n);
     if (t->arch.norm_after) { /* the stream's gradient goes through the norm too */
-        norm_backward(t, q, br->norm, b->dy, b->dx, br->raw, br->mean, br->rstd, s->n_tokens);
+        tg_pass_norm_backward(t, q, br->norm, b->dy, b->dx, br->raw, br->mean, br->rstd,
+                              s->n_tokens);
         t->be->ops->copy(t->be, b->dx, b->dy, n);
     } else {
-        norm_backward(t, q, br->post, b->dy, b->dx, br->raw, br->post_mean, br->post_rstd,
-                      s->n_tokens);
+        tg_pass_norm_backward(t, q, br->post, b->dy, b->dx, br->raw, br->post_mean, br->post_rstd,
+                              s->n_tokens);
     }
     return b->dy;
 }
@@ -75,7 +76,7 @@ static void branch_end(tg_pass *p, const tg_pass_stack *s, int layer, const tg_b
         return;
     }
     tg_pass_input_backward(t, q, role, d, dy, N, out, C, false);
-    norm_backward(t, q, br->norm, p->b.dx, d, br->x, br->mean, br->rstd, N);
+    tg_pass_norm_backward(t, q, br->norm, p->b.dx, d, br->x, br->mean, br->rstd, N);
 }
 
 /* out = mid + act(norm2(mid) Wu + bu) Wd + bd:  dx (of out) becomes dx (of mid). Parallel: x in place of mid. */
@@ -202,8 +203,8 @@ static void embed_backward(tg_pass *p, const tg_pass_stack *s) {
     }
     if (a->embed_norm) {
         ops->fill(t->be, b->d1, 0.0f, n);
-        norm_backward(t, &t->top, TG_ROLE_EMBED_NORM_W, b->d1, dx, s->embed.raw, s->embed.mean,
-                      s->embed.rstd, N);
+        tg_pass_norm_backward(t, &t->top, TG_ROLE_EMBED_NORM_W, b->d1, dx, s->embed.raw,
+                              s->embed.mean, s->embed.rstd, N);
         dx = b->d1;
     }
     if (dpos && !late) ops->embed_backward(t->be, dpos, dx, s->positions, N, E);
@@ -246,8 +247,8 @@ static void encoder_backward(tg_pass *p) {
     const size_t n = (size_t)P * (size_t)t->arch.width;
     if (t->top.w[TG_ROLE_FINAL_W]) {
         ops->fill(t->be, b->dx, 0.0f, n);
-        norm_backward(t, &t->top, TG_ROLE_FINAL_W, b->dx, b->dstates,
-                      p->enc.layers[t->arch.n_layers - 1].out, b->smean, b->srstd, P);
+        tg_pass_norm_backward(t, &t->top, TG_ROLE_FINAL_W, b->dx, b->dstates,
+                              p->enc.layers[t->arch.n_layers - 1].out, b->smean, b->srstd, P);
     } else {
         ops->copy(t->be, b->dx, b->dstates, n);
     }
@@ -305,7 +306,8 @@ tg_status tg_pass_backward(tg_pass *p, const float *dlogp, const float *dentropy
     if (t->top.w[TG_ROLE_FINAL_W]) {
         drows = b->d2;
         ops->fill(t->be, drows, 0.0f, (size_t)A * (size_t)C);
-        norm_backward(t, &t->top, TG_ROLE_FINAL_W, drows, dhidden, b->rows, b->mean, b->rstd, A);
+        tg_pass_norm_backward(t, &t->top, TG_ROLE_FINAL_W, drows, dhidden, b->rows, b->mean,
+                              b->rstd, A);
     }
     ops->fill(t->be, b->dx, 0.0f, (size_t)N * (size_t)C);
     ops->scatter_add_rows(t->be, b->dx, drows, b->act_row, A, C);

@@ -164,6 +164,9 @@ static void carve_labels(tg_carve *c, const tg_arch *arch, size_t S, bool train,
     b->pool = tg_carve_f32(c, S, C);
     b->pooled = tg_carve_f32(c, S, C);
     b->labels = tg_carve_f32(c, S, L);
+    b->label_rows = tg_carve_i32(c, S);
+    b->label_mean = tg_carve_f32(c, S, 1);
+    b->label_rstd = tg_carve_f32(c, S, 1);
     if (train) b->dlabels = tg_carve_f32(c, S, L);
 }
 

@@ -36,7 +36,9 @@ typedef struct tg_pass_buffers {
     /* labels; S = caps.seqs, L = n_labels */
     float *first, *pool,
         *pooled; /* (S,C) a text's first state, times the pooler's matrix, its pool_act */
-    float *labels, *dlabels; /* (S,L); dlabels: train only */
+    float *labels, *dlabels;        /* (S,L); dlabels: train only */
+    int32_t *label_rows;            /* (S) rows of the states that are judged */
+    float *label_mean, *label_rstd; /* (S) of the final norm, where there is one */
 
     /* seq2seq */
     float *states;        /* (P,C) the encoder's, after its final norm */
@@ -83,9 +85,12 @@ void tg_pass_layer(tg_pass *p, const tg_pass_stack *s, int layer, bool to_up);
 /* The layers of a stack: b.dx, gradient of the last one's output, becomes gradients of all that is trained of
  * the stack (pass_backward.c). */
 void tg_pass_stack_backward(tg_pass *p, tg_pass_stack *s);
-/* The parts of it that heads need too: dw and db of y = x w + b; dx = dy w^T, or +=. */
+/* The parts of it that heads need too: dw and db of y = x w + b; dx += the gradient through a norm; dx = dy w^T, or +=. */
 void tg_pass_weight_backward(const tg_trunk *t, const tg_tensors *q, tg_param_role role,
                              const float *dy, const float *x, int N, int out, int in);
+void tg_pass_norm_backward(const tg_trunk *t, const tg_tensors *q, tg_param_role role, float *dx,
+                           const float *dy, const float *x, const float *mean, const float *rstd,
+                           int N);
 void tg_pass_input_backward(const tg_trunk *t, const tg_tensors *q, tg_param_role role, float *dx,
                             const float *dy, int N, int out, int in, bool accumulate);
 /* Rows of the last layer. */

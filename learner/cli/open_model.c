@@ -30,6 +30,10 @@ tg_status tg_cli_model_open(tg_cli_model *m, const char *name, const char *backe
         st = tg_fail(err, TG_DATA,
                      "%s: a %s model is an encoder, which writes no text; textgen classify uses it",
                      folder, m->model->arch.family);
+    if (st == TG_OK && m->model->arch.labels)
+        st = tg_fail(err, TG_DATA,
+                     "%s: a %s model with labels writes no text; textgen classify uses it", folder,
+                     m->model->arch.family);
     if (st == TG_OK && has_tokenizer(folder)) st = tg_tokenizer_open(&m->tokenizer, folder, err);
     if (st != TG_OK) tg_cli_model_close(m);
     tg_free(folder);

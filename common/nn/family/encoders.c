@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* The number of labels: of id2label, else num_labels, else 2, as transformers has it. */
-static tg_status read_labels(tg_arch *a, const tg_config_json *c, tg_error *err) {
+tg_status tg_labels_read(tg_arch *a, const tg_config_json *c, tg_error *err) {
     json_t *names = json_object_get(c->root, "id2label");
     if (names && !json_is_object(names) && !json_is_null(names))
         return tg_fail(err, TG_DATA, "%s: id2label: expected an object", c->path);
@@ -23,7 +23,7 @@ static tg_status read_head(tg_arch *a, const tg_config_json *c, const char *clas
     a->labels = name && !strcmp(name, wanted);
     if (a->labels) {
         a->pooler = true;
-        return read_labels(a, c, err);
+        return tg_labels_read(a, c, err);
     }
     snprintf(wanted, sizeof wanted, "%sModel", classes);
     if (a->pool_act != TG_ACT_TANH || !name || strcmp(name, wanted) != 0) return TG_OK;

@@ -15,6 +15,9 @@
     TG_ROW(name_ ".weight", role_##_W, TG_INIT_ONE, dim_),                                         \
         TG_ROW(name_ ".bias", role_##_B, TG_INIT_ZERO, dim_)
 
+/* arch->n_labels. */
+tg_status tg_labels_read(tg_arch *arch, const tg_config_json *config, tg_error *err) TG_MUST_CHECK;
+
 /* Keys, then what is the same in all: TG_DATA or TG_UNSUPPORTED naming file, key, expected and found. The head is what
  * `architectures` says: labels for ...ForSequenceClassification; for the bare model a pooler unless
  * add_pooling_layer is false; none for others. */

@@ -89,6 +89,7 @@ int tg_family_match(const tg_family *f, const tg_arch *arch, const tg_params *pa
     int hit = index_of(params, name);
     if (hit >= 0) return hit;
     if (tg_family_is_head(f, name)) {
+        if (arch->labels) return TG_MATCH_IGNORED; /* left over from when it was a language model */
         tg_param_role role = arch->tied_head ? TG_ROLE_TOKEN_EMBED : TG_ROLE_HEAD_W;
         return (int)(tg_params_role(params, role, -1) - params->list);
     }
