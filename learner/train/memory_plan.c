@@ -236,13 +236,13 @@ void tg_memory_plan_print(const tg_memory_plan *p, tg_buf *out) {
     tg_buf_printf(out, "memory plan (a model of %.1f M parameters):\n", (double)p->n_params / 1e6);
     for (int i = 0; i < p->n; i++) {
         const char *when = phase_name(p->items[i].phases);
-        tg_buf_printf(out, "  %-30s", p->items[i].what);
+        tg_buf_printf(out, "  %-38s", p->items[i].what);
         put_size(out, p->items[i].bytes);
         tg_buf_printf(out, "%s%s\n", *when ? "  " : "", when);
     }
-    tg_buf_printf(out, "  %-30s", "total at the peak");
+    tg_buf_printf(out, "  %-38s", "total at the peak");
     put_size(out, p->total);
-    tg_buf_printf(out, "  %s\n  %-30s", phase_name(p->peak), "available now");
+    tg_buf_printf(out, "  %s\n  %-38s", phase_name(p->peak), "available now");
     put_size(out, p->available);
     tg_buf_puts(out, "\n");
 }

@@ -260,6 +260,7 @@ static int run(const mode *m) {
                                      .weight_decay = 1e-6,
                                      .alpha = 0.99}};
     s.eval.eval_batch_size = 1;
+    s.rollout_gen.weights = s.eval_gen.weights = TG_WEIGHT_PACKED;
     must(tg_algo_find("ppo", &s.algo, &err));
     s.algo_opts = ppo_options(s.algo, m, &arena);
     figures f = {.planned = planned_mb(&s, &arch)};
