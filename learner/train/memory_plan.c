@@ -93,14 +93,14 @@ static uint64_t activations(const tg_train_settings *s, const tg_arch *arch, tg_
     return tg_pass_bytes(arch, s->train, caps, s->recompute ? TG_PASS_RECOMPUTE : TG_PASS_TRAIN);
 }
 
-/* A generator: the decoder's caches and packed weights, and rows of logits with room to sort them. */
+/* A generator: the decoder's caches and packed weights, and its rows of logits. */
 static uint64_t generator_bytes(const tg_arch *arch, const tg_gen_settings *gen, int slots,
                                 int max_prompt, int max_new) {
     tg_decoder_caps caps = tg_generator_caps(arch, slots, max_prompt, max_new);
     caps.weights = gen->weights;
     caps.half_cache = gen->half_cache;
     return tg_decoder_bytes(arch, caps) +
-           (uint64_t)slots * (uint64_t)arch->vocab_size * 3 * sizeof(float);
+           (uint64_t)slots * (uint64_t)arch->vocab_size * sizeof(float);
 }
 
 static const char *const SMALLER = "a smaller model";
@@ -172,19 +172,20 @@ static void plan_supervised(tg_memory_plan *p, const tg_train_settings *s, const
     tg_pass_caps caps = tg_supervised_caps(arch, tg_supervised_tokens(s, arch));
     add(p, "parameters", TG_PHASE_ALWAYS, SMALLER, n.params);
     add(p, "optimizer", TG_PHASE_ALWAYS, "alg.training_args.optim: adamw_8bit", n.state);
-    add(p, "gradients", TG_PHASE_UPDATE | TG_PHASE_EVALUATE, "alg.num_layers_unfrozen", n.grads);
-    add(p, "activations", TG_PHASE_UPDATE | TG_PHASE_EVALUATE,
-        "alg.training_args.gradient_checkpointing: true", activations(s, arch, caps));
+    add(p, "gradients", TG_PHASE_UPDATE, "alg.num_layers_unfrozen", n.grads);
+    add(p, "activations", TG_PHASE_UPDATE, "alg.training_args.gradient_checkpointing: true",
+        activations(s, arch, caps));
 }
 
 /* What the ops work in: panels of matrices, and as many logits of a chunk of rows as the vocabulary is wide; never more than the
  * backend has. */
-static uint64_t workspace(const tg_arch *arch) {
-    enum { PANELS = 12 << 20, CHUNK_ROWS = 512 };
-    uint64_t most = 0, used = PANELS + (uint64_t)arch->vocab_size * CHUNK_ROWS * sizeof(float);
+enum { PANEL_BYTES = 8 << 20 };
+static uint64_t head_workspace(const tg_arch *arch) {
+    enum { CHUNK_ROWS = 512 };
+    uint64_t most = 0, used = (uint64_t)arch->vocab_size * CHUNK_ROWS * sizeof(float) + (4 << 20);
     for (const struct tg_backend_ops *const *b = tg_backend_list(); *b; b++)
         most = TG_MAX(most, (uint64_t)(*b)->scratch_bytes);
-    return TG_MIN(most, used);
+    return TG_MIN(most - TG_MIN(most, (uint64_t)PANEL_BYTES), used);
 }
 
 tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
@@ -207,8 +208,9 @@ tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, con
         "a smaller train_evaluation.eval_batch_size",
         generator_bytes(arch, &s->eval_gen, tg_eval_slots(s, arch, max_prompt, max_new), max_prompt,
                         max_new));
-    add(p, "program and workspace", TG_PHASE_ALWAYS, SMALLER,
-        status_bytes("VmRSS:") + workspace(arch));
+    add(p, "program", TG_PHASE_ALWAYS, SMALLER, status_bytes("VmRSS:") + PANEL_BYTES);
+    add(p, "workspace of the heads", TG_PHASE_SCORE | TG_PHASE_UPDATE, SMALLER,
+        head_workspace(arch));
     add_up(p);
     p->available = memory_available();
     return TG_OK;

@@ -23,7 +23,7 @@ typedef struct supervised {
     const tg_training_args *args;
     tg_model *model;
     tg_optim *optim;
-    tg_pass *pass;
+    tg_pass *pass; /* NULL until a step needs it, and in evaluations */
     tg_packer packer;
     tg_corpus corpus;
     tg_schedule schedule;
@@ -51,9 +51,6 @@ static tg_status open_model(supervised *s, tg_error *err) {
     if (st == TG_OK) st = tg_optim_create(&s->optim, &s->model, 1, &run->settings->optim, err);
     int tokens = tg_supervised_tokens(run->settings, &run->arch);
     if (st == TG_OK) st = tg_packer_init(&s->packer, tg_supervised_caps(&run->arch, tokens), err);
-    if (st == TG_OK)
-        st = tg_pass_create(&s->pass, s->model, s->packer.caps,
-                            run->settings->recompute ? TG_PASS_RECOMPUTE : TG_PASS_TRAIN, err);
     s->logp = tg_alloc_array((size_t)tokens, sizeof *s->logp);
     s->dlogp = tg_alloc_array((size_t)tokens, sizeof *s->dlogp);
     if (st == TG_OK && !(s->logp && s->dlogp)) st = tg_fail_nomem(err, (size_t)tokens * 8);
@@ -163,7 +160,10 @@ static tg_status flush(supervised *s, int64_t labels, double *loss, tg_error *er
     const tg_batch *b = &s->packer.batch;
     if (b->n_seqs == 0) return TG_OK;
     tg_status st = TG_OK;
-    if (b->n_actions) {
+    if (!s->pass)
+        st = tg_pass_create(&s->pass, s->model, s->packer.caps,
+                            s->run->settings->recompute ? TG_PASS_RECOMPUTE : TG_PASS_TRAIN, err);
+    if (st == TG_OK && b->n_actions) {
         st = tg_pass_forward(s->pass, b, (tg_pass_out){.logp = s->logp}, err);
         for (int i = 0; st == TG_OK && i < b->n_actions; i++) {
             *loss -= (double)s->logp[i];
@@ -270,6 +270,8 @@ static tg_status log_line(supervised *s, double loss, tg_error *err) {
 
 static tg_status evaluate(supervised *s, tg_split split, double epoch, const char *heading,
                           tg_error *err) {
+    tg_pass_destroy(&s->pass); /* the generator needs the memory */
+    tg_optim_rest(s->optim);
     return tg_evaluate(s->run, s->model, split, epoch, heading, err);
 }
 
