@@ -178,6 +178,13 @@ TEST(what_is_not_built_is_refused_by_name) {
         {"gpt_neo", "attention_types", "[[[\"global\"], 1]]", TG_DATA},
         {"gemma2", "layer_types", "[\"chunked_attention\", \"full_attention\"]", TG_UNSUPPORTED},
         {"gemma", "use_bidirectional_attention", "true", TG_UNSUPPORTED},
+        {"bart", "encoder_attention_heads", "null", TG_DATA},
+        {"bart", "decoder_attention_heads", "5", TG_DATA},
+        {"bart", "activation_function", "\"mish\"", TG_UNSUPPORTED},
+        {"marian", "decoder_vocab_size", "0", TG_DATA},
+        {"t5", "feed_forward_proj", "\"gated-mish\"", TG_UNSUPPORTED},
+        {"t5", "relative_attention_num_buckets", "5000", TG_DATA},
+        {"t5", "scale_decoder_outputs", "1", TG_DATA},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_refused(cases[i].family, cases[i].key, cases[i].value, cases[i].status);

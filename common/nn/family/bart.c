@@ -125,11 +125,11 @@ typedef struct traits {
     int pos_offset;
 } traits;
 
-static tg_status head_sizes(int width, int heads, int *head_dim, const tg_config_json *c,
-                            tg_error *err) {
-    if (width % heads)
-        return tg_fail(err, TG_DATA, "%s: d_model %d is not a multiple of the %d attention heads",
-                       c->path, width, heads);
+static tg_status head_sizes(int width, int heads, int *head_dim, const char *key,
+                            const tg_config_json *c, tg_error *err) {
+    if (heads < 1 || width % heads)
+        return tg_fail(err, TG_DATA, "%s: %s: %d heads do not divide d_model %d", c->path, key,
+                       heads, width);
     *head_dim = width / heads;
     return TG_OK;
 }
@@ -147,8 +147,11 @@ static tg_status read_shared(tg_arch *a, const tg_config_json *c, const traits *
     a->pos_offset = t->pos_offset;
     tg_status st = tg_keys_read(t->keys, a, c, err);
     if (st == TG_OK) st = tg_config_json_bool(c, "scale_embedding", false, &scaled, err);
-    if (st == TG_OK) st = head_sizes(a->width, a->n_heads, &a->head_dim, c, err);
-    if (st == TG_OK) st = head_sizes(a->width, a->enc_heads, &a->enc_head_dim, c, err);
+    if (st == TG_OK)
+        st = head_sizes(a->width, a->n_heads, &a->head_dim, "decoder_attention_heads", c, err);
+    if (st == TG_OK)
+        st =
+            head_sizes(a->width, a->enc_heads, &a->enc_head_dim, "encoder_attention_heads", c, err);
     if (st != TG_OK) return st;
     if (scaled) a->embed_scale = (float)sqrt(a->width);
     if (a->start_id < 0) a->start_id = a->eos_id; /* mBART's answers begin with a language */

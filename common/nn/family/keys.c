@@ -131,7 +131,7 @@ tg_status tg_decoder_sizes(tg_arch *a, const tg_config_json *c, int mlp_factor, 
     if (!a->n_kv_heads) a->n_kv_heads = a->n_heads;
     if (!a->mlp_width) a->mlp_width = mlp_factor * a->width;
     if (a->head_dim) return TG_OK;
-    if (a->width % a->n_heads)
+    if (a->n_heads < 1 || a->width % a->n_heads)
         return tg_fail(err, TG_DATA, "%s: width %d is not a multiple of the %d attention heads",
                        c->path, a->width, a->n_heads);
     a->head_dim = a->width / a->n_heads;
