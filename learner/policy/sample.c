@@ -7,7 +7,9 @@
 #include <string.h>
 
 static tg_status forbidden(const tg_gen_context *c, tg_error *err) {
-    return tg_fail(err, TG_DATA, "every token is forbidden at token %d", c->n);
+    return tg_fail(err, TG_DATA,
+                   "every token is forbidden at token %d, or a penalty made one infinitely good",
+                   c->n);
 }
 
 static int first_of(const float *x, int n, float value) {
@@ -30,7 +32,7 @@ static bool draw_shaped(const tg_gen_settings *s, const float *scores, int V, do
     tg_candidates c;
     tg_warp(s, scores, V, 1, w, &c);
     float top = tg_row_max(c.score, c.n);
-    if (!(top > -INFINITY)) return false;
+    if (!isfinite(top)) return false;
     double sum = tg_row_exp(c.score, c.n, top, w->e, w->blocks);
     draw(c.score, c.id, c.n, sum, top, u, w, out);
     return true;

@@ -1,0 +1,54 @@
+#!/bin/bash
+# textgen generate: options in every form, results as JSON lines, text lines, and lines that are refused.
+set -u
+BUILD=${BUILD:-build}
+textgen=$PWD/$BUILD/textgen models=$PWD/tests/golden/families tiny=$PWD/configs/models/tiny
+export TEXTGEN_LOG=warn LC_ALL=C.UTF-8
+passed=0 failed=0
+tell() { failed=$((failed + 1)); echo "  $*"; }
+run() { echo "$1" | "$textgen" generate --jsonl "${@:2}" 2>&1; }
+# same NAME A B
+same() { if [ -n "$2" ] && [ "$2" = "$3" ]; then passed=$((passed + 1)); else tell "$1: \"$2\" is not \"$3\""; fi; }
+# says NAME CODE PATTERN LINE ARGS…
+says() {
+    local out code
+    out=$(echo "$4" | "$textgen" generate --jsonl "${@:5}" 2>&1)
+    code=$?
+    if [ "$code" = "$2" ] && grep -qE -- "$3" <<<"$out"; then passed=$((passed + 1)); return; fi
+    tell "$1: exit $code, expected $2; \"$out\" should match $3"
+}
+
+line='{"prompt": "The box"}'
+want=$(run "$line" --model "$tiny" num_beams=3 max_new_tokens=6 length_penalty=0.5)
+same "flags are settings" "$(run "$line" --model "$tiny" --num-beams 3 --max_new_tokens=6 --length-penalty 0.5)" "$want"
+same "so is a text" "$(run "$line" --model "$tiny" --kwargs '{num_beams: 3, max_new_tokens: 6, length_penalty: 0.5}')" "$want"
+kwargs=$(mktemp) && echo '{"num_beams": 3, "max_new_tokens": 6}' >"$kwargs"
+same "and a file" "$(run "$line" --model "$tiny" --kwargs "@$kwargs" length_penalty=0.5)" "$want"
+same "key=value wins" "$(run "$line" --model "$tiny" --kwargs '{num_beams: 7, max_new_tokens: 6}' --num-beams 5 num_beams=3 length_penalty=0.5)" "$want"
+rm -f "$kwargs"
+says "a beam has a score" 0 '"step_score": \[-.*"score": -[0-9.]+, "end": "length"' "$line" --model "$tiny" num_beams=2 max_new_tokens=3
+says "a sample has both log-probs" 0 '"logprob": \[-.*"sample_logprob": \[-' "$line" --model "$tiny" do_sample=true max_new_tokens=3
+says "several results are a list" 0 '^\[\{.*\}, \{.*\}\]$' "$line" --model "$tiny" do_sample=true num_return_sequences=2 max_new_tokens=3
+says "a stop string ends it" 0 '"text": ".*has".*"end": "stop"' "$line" --model "$tiny" stop_strings=has max_new_tokens=9
+says "an encoder-decoder's source" 0 '"ids": \[9' '{"ids": [5, 6, 7, 1]}' --model "$models/t5" max_new_tokens=4 forced_bos_token_id=9
+says "what is not built is named" 78 'constraints: constrained beam search is known' "$line" --model "$tiny" 'constraints=[1]'
+says "groups must share the beams" 78 'num_beam_groups: 2 groups cannot share 3 beams' "$line" --model "$tiny" num_beams=3 num_beam_groups=2
+says "greedy search has one result" 78 'num_return_sequences: greedy' "$line" --model "$tiny" num_return_sequences=2
+says "stop strings need a tokenizer" 78 'stop_strings: needs a tokenizer' '{"ids": [5]}' --model "$models/llama" stop_strings=x
+says "a prompt that is too long" 65 'do not fit the 24' "{\"ids\": [$(printf '5,%.0s' {1..24}) 5]}" --model "$models/llama" max_new_tokens=2
+says "every token forbidden" 65 'every token is forbidden' '{"ids": [5]}' --model "$models/llama" "suppress_tokens=[$(seq -s, 0 22)]"
+
+# prompts together and one by one: the same bytes
+lines=$(for i in 3 8 11 5 7; do echo "{\"ids\": [$i, 4, $i, 9]}"; done)
+for options in 'num_beams=3' 'do_sample=true' 'num_beams=4 num_beam_groups=2 diversity_penalty=0.5' ''; do
+    # shellcheck disable=SC2086
+    together=$(run "$lines" --model "$models/gpt_neo" max_new_tokens=7 $options)
+    # shellcheck disable=SC2086
+    [ "$options" = do_sample=true ] || same "one by one, $options" "$together" \
+        "$(while read -r l; do run "$l" --model "$models/gpt_neo" max_new_tokens=7 $options; done <<<"$lines")"
+    # shellcheck disable=SC2086
+    same "with one thread, $options" "$together" "$(run "$lines" --model "$models/gpt_neo" max_new_tokens=7 $options --threads 1)"
+done
+same "plain text" "$(printf 'The box\nThe box\n' | "$textgen" generate --model "$tiny" --max-new-tokens 4 | sort -u | wc -l)" 1
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
