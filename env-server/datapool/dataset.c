@@ -221,6 +221,8 @@ tg_status tg_dataset_open(tg_rowpool *p, const tg_dataset *d, tg_split split,
     const char *by_split[] = {NULL, o->train, o->val, o->test};
     search s = {p, d, split, columns, {0}};
     tg_status st;
+    bool named = o->train || o->val || o->test;
+    if (!by_split[split] && !o->path && named && split != TG_SPLIT_TRAIN) return TG_OK;
     if (by_split[split])
         st = try_named(&s, by_split[split], err);
     else if (o->path)

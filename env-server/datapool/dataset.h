@@ -32,8 +32,9 @@ typedef struct tg_dataset {
     tg_status (*native)(const tg_place *place, tg_table *out, tg_error *err);
 } tg_dataset;
 
-/* Opens the rows of a split into p->table. columns: what Parquet files are read for. TG_NOINPUT says
- * where it looked, what is expected and how to get it. */
+/* Opens the rows of a split into p->table, which stays closed for val or test when the config names
+ * files for other splits alone. columns: what Parquet files are read for. TG_NOINPUT says where it
+ * looked, what is expected and how to get it. */
 tg_status tg_dataset_open(tg_rowpool *p, const tg_dataset *d, tg_split split,
                           const char *const *columns, tg_error *err) TG_MUST_CHECK;
 

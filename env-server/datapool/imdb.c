@@ -170,7 +170,7 @@ static tg_status open_shuffled(tg_rowpool *p, uint64_t seed, tg_error *err) {
                        "fifth of them, shuffled)");
     tg_split source = p->split == TG_SPLIT_TEST ? TG_SPLIT_TEST : TG_SPLIT_TRAIN;
     tg_status st = tg_dataset_open(p, &dataset, source, columns, err);
-    if (st != TG_OK) return st;
+    if (st != TG_OK || !p->table.ops) return st;
     uint64_t n = p->table.count, cut = (uint64_t)((double)n * 0.8);
     st = tg_numpy_permutation(seed, n, &p->order, err);
     if (p->split == TG_SPLIT_TRAIN)

@@ -223,6 +223,10 @@ static tg_status make_index(tg_rowpool *p, tg_error *err) {
 }
 
 tg_status tg_rowpool_finish(tg_rowpool *p, tg_status st, uint64_t *count, tg_error *err) {
+    if (st == TG_OK && !p->table.ops) { /* the config leaves the split out */
+        tg_rowpool_close(p);
+        return TG_OK;
+    }
     if (st == TG_OK) st = make_index(p, err);
     if (st == TG_OK && !p->count)
         st = tg_fail(err, TG_DATA, "%s: no samples for the %s split",

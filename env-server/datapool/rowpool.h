@@ -105,7 +105,7 @@ tg_rowpool *tg_rowpool_init(void *state, const tg_recipe *recipe, const void *op
                             const tg_pool_common *common, const tg_datapool_context *context,
                             tg_split split);
 /* Ends open(): st is how it went so far. Makes the index, or closes the pool and returns why not. A
- * split without rows or without samples is TG_DATA. */
+ * split without rows or without samples is TG_DATA; one whose table was not opened has no samples. */
 tg_status tg_rowpool_finish(tg_rowpool *p, tg_status st, uint64_t *count,
                             tg_error *err) TG_MUST_CHECK;
 

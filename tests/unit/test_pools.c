@@ -6,6 +6,7 @@
 #include "tests/support/pool_case.h"
 #include "tests/support/tg_test.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 static json_t *cases(void) {
@@ -141,6 +142,108 @@ TEST(shuffles) {
         }
     }
     CHECK(memcmp(seen[0], seen[1], sizeof seen[0]) != 0);
+}
+
+static void expect_first(const char *pool, const json_t *args, tg_split split, const char *prompt) {
+    tg_arena arena = {0};
+    tg_datapool p;
+    tg_error err = {0};
+    tg_sample s;
+    REQUIRE_OK(pool_case_open(pool, args, NULL, split, &arena, &p, &err));
+    if (prompt) {
+        REQUIRE_OK(tg_datapool_get(&p, 0, &arena, &s, &err));
+        CHECK_STR(s.prompt_text, prompt);
+    } else
+        CHECK_EQ(p.count, 0);
+    tg_datapool_close(&p);
+    tg_arena_fini(&arena);
+}
+
+TEST(usual_places_and_left_out_splits) {
+    static const char row[] = "{\"document\": \"d\", \"summary\": \"s\"}\n";
+    const char *const files[][2] = {
+        {"hub/datasets--EdinburghNLP--xsum/refs/main", "abc"},
+        {"hub/datasets--EdinburghNLP--xsum/snapshots/abc/data/test.jsonl", row},
+        {"home/narrative_qa/dev.tsv", "Q\ta\n"}};
+    tg_error err = {0};
+    for (size_t i = 0; i < 3; i++) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", tg_test_tmpdir(), files[i][0]);
+        char *slash = strrchr(path, '/');
+        *slash = '\0';
+        REQUIRE_OK(tg_dir_create(path, &err));
+        *slash = '/';
+        REQUIRE_OK(tg_file_write_atomic(path, files[i][1], strlen(files[i][1]), &err));
+    }
+    char hub[512], home[512];
+    snprintf(hub, sizeof hub, "%s/hub", tg_test_tmpdir());
+    snprintf(home, sizeof home, "%s/home", tg_test_tmpdir());
+    setenv("HF_HUB_CACHE", hub, 1);
+    setenv("HOME", home, 1);
+    setenv("TEXTGEN_DATA", tg_test_path("golden/pools"), 1);
+    json_t *none = json_object();
+    expect_first("commongen", none, TG_SPLIT_VAL, "summarize: field look stand ");
+    setenv("TEXTGEN_DATA", "/nowhere", 1);
+    expect_first("narrative_qa", none, TG_SPLIT_VAL, "q");
+    expect_first("xsum", none, TG_SPLIT_TEST, "dTL;DR:");
+    json_decref(none);
+    char train[512];
+    snprintf(train, sizeof train, "%s/xsum/train.jsonl", tg_test_path("golden/pools"));
+    json_t *args = json_pack("{s:s}", "train", train);
+    expect_first("xsum", args, TG_SPLIT_TRAIN, "Document 0\nwith linesTL;DR:");
+    expect_first("xsum", args, TG_SPLIT_VAL, NULL);
+    json_decref(args);
+}
+
+typedef struct reading {
+    const tg_datapool *pool;
+    uint64_t first;
+    size_t bad;
+} reading;
+
+static void *read_pool(void *arg) {
+    reading *r = arg;
+    tg_arena arena = {0};
+    for (uint64_t k = 0; k < 20 * r->pool->count; k++) {
+        uint64_t i = (r->first + 7 * k) % r->pool->count;
+        tg_sample s;
+        tg_error err = {0};
+        tg_arena_reset(&arena);
+        r->bad += tg_datapool_get(r->pool, i, &arena, &s, &err) != TG_OK || s.index != i;
+    }
+    tg_arena_fini(&arena);
+    return NULL;
+}
+
+/* Pools with a cache of their own. */
+TEST(threads_share_a_pool) {
+    static const char *const pools[][3] = {
+        {"totto", "totto-hf", "{}"},
+        {"daily_dialog", "dailydialog-hf", "{\"context_size\": 1}"},
+        {"crd3", "crd3", "{\"max_context_size\": 2}"}};
+    for (size_t i = 0; i < 3; i++) {
+        tg_arena arena = {0};
+        tg_datapool p;
+        tg_error err = {0};
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", tg_test_path("golden/pools"), pools[i][1]);
+        json_t *args = json_loads(pools[i][2], 0, NULL);
+        json_object_set_new(args, "path", json_string(path));
+        REQUIRE_OK(pool_case_open(pools[i][0], args, NULL, TG_SPLIT_TEST, &arena, &p, &err));
+        json_decref(args);
+        pthread_t threads[4];
+        reading readings[4];
+        for (size_t t = 0; t < 4; t++) {
+            readings[t] = (reading){&p, t, 0};
+            REQUIRE(!pthread_create(&threads[t], NULL, read_pool, &readings[t]));
+        }
+        for (size_t t = 0; t < 4; t++) {
+            pthread_join(threads[t], NULL);
+            CHECK_EQ(readings[t].bad, 0);
+        }
+        tg_datapool_close(&p);
+        tg_arena_fini(&arena);
+    }
 }
 
 /* One case of each pool and layout, with every allocation failing once. */
