@@ -27,6 +27,7 @@ typedef struct tg_backend tg_backend;
 #include "common/nn/op/rmsprop.h"
 #include "common/nn/op/rope.h"
 #include "common/nn/op/sgd.h"
+#include "common/nn/op/tangent.h"
 
 typedef struct tg_ops {
     tg_op_matmul *matmul;
@@ -64,6 +65,11 @@ typedef struct tg_ops {
     tg_op_adam8 *adam8;
     tg_op_rmsprop *rmsprop;
     tg_op_sgd *sgd;
+    tg_op_gated_tangent *gated_tangent;
+    tg_op_mul_heads *mul_heads;
+    tg_op_attention_tangent *attention_tangent;
+    tg_op_fisher_mean *fisher_mean;
+    tg_op_fisher_grad *fisher_grad;
 } tg_ops;
 
 #endif

@@ -287,22 +287,12 @@ static void heads_backward(tg_pass *p, float *dhidden, bool lm, bool value) {
     ops->matmul(t->be, dhidden, b->dvalue, t->top.w[TG_ROLE_VALUE_W], A, C, 1, false, false, lm);
 }
 
-tg_status tg_pass_backward(tg_pass *p, const float *dlogp, const float *dentropy,
-                           const float *dvalue, tg_error *err) {
-    bool lm = dlogp || dentropy, value = dvalue != NULL;
+void tg_pass_rows_backward(tg_pass *p, float *dhidden) {
     const tg_trunk *t = &p->main.trunk;
     const tg_ops *ops = t->be->ops;
     const tg_pass_buffers *b = &p->b;
     int A = p->n_actions, N = p->main.n_tokens, C = t->arch.width;
-    if (!p->train || !N || (lm && !p->has_lm) || (value && !p->has_value))
-        return tg_fail(err, TG_BUG, "pass: backward of what forward did not compute");
-    if (!A || (!lm && !value)) return TG_OK;
-    upload_or_clear(p, b->dlogp, dlogp);
-    upload_or_clear(p, b->dentropy, dentropy);
-    upload_or_clear(p, b->dvalue, dvalue);
-
-    float *dhidden = b->d1, *drows = b->d1;
-    heads_backward(p, dhidden, lm, value);
+    float *drows = dhidden;
     if (t->top.w[TG_ROLE_FINAL_W]) {
         drows = b->d2;
         ops->fill(t->be, drows, 0.0f, (size_t)A * (size_t)C);
@@ -314,5 +304,20 @@ tg_status tg_pass_backward(tg_pass *p, const float *dlogp, const float *dentropy
     if (p->seq2seq) ops->fill(t->be, b->dstates, 0.0f, (size_t)p->enc.n_tokens * (size_t)C);
     tg_pass_stack_backward(p, &p->main);
     if (p->seq2seq && p->embed_trained) encoder_backward(p);
+}
+
+tg_status tg_pass_backward(tg_pass *p, const float *dlogp, const float *dentropy,
+                           const float *dvalue, tg_error *err) {
+    bool lm = dlogp || dentropy, value = dvalue != NULL;
+    const tg_pass_buffers *b = &p->b;
+    if (!p->train || !p->main.n_tokens || (lm && !p->has_lm) || (value && !p->has_value))
+        return tg_fail(err, TG_BUG, "pass: backward of what forward did not compute");
+    if (!p->n_actions || (!lm && !value)) return TG_OK;
+    upload_or_clear(p, b->dlogp, dlogp);
+    upload_or_clear(p, b->dentropy, dentropy);
+    upload_or_clear(p, b->dvalue, dvalue);
+
+    heads_backward(p, b->d1, lm, value);
+    tg_pass_rows_backward(p, b->d1);
     return TG_OK;
 }

@@ -115,6 +115,11 @@ static const tg_ops cpu_ops = {
     .adam8 = tg_cpu_adam8,
     .rmsprop = tg_cpu_rmsprop,
     .sgd = tg_cpu_sgd,
+    .gated_tangent = tg_cpu_gated_tangent,
+    .mul_heads = tg_cpu_mul_heads,
+    .attention_tangent = tg_cpu_attention_tangent,
+    .fisher_mean = tg_cpu_fisher_mean,
+    .fisher_grad = tg_cpu_fisher_grad,
 };
 
 const struct tg_backend_ops tg_cpu_backend = {

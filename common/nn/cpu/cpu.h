@@ -73,5 +73,10 @@ tg_op_adamw tg_cpu_adamw;
 tg_op_adam8 tg_cpu_adam8;
 tg_op_rmsprop tg_cpu_rmsprop;
 tg_op_sgd tg_cpu_sgd;
+tg_op_gated_tangent tg_cpu_gated_tangent;
+tg_op_mul_heads tg_cpu_mul_heads;
+tg_op_attention_tangent tg_cpu_attention_tangent;
+tg_op_fisher_mean tg_cpu_fisher_mean;
+tg_op_fisher_grad tg_cpu_fisher_grad;
 
 #endif

@@ -177,3 +177,46 @@ void tg_ref_attention_decode(tg_backend *be, float *out, const float *q, int q_s
         }
     }
 }
+
+/* One query and head: the derivative of attend() along tq, tk, tv and the scores' biases. */
+static void attend_tangent(float *tout, const query *a, const query *t, const float *out,
+                           double lse) {
+    double mean = 0;
+    for (int j = a->first; j < a->end; j++) {
+        size_t at = (size_t)j * a->step;
+        double slope, p = exp(score(a, j, &slope) - lse);
+        double ts = slope * (dot(t->q, a->k + at, a->D) + dot(a->q, t->k + at, a->D));
+        if (t->bias) ts += (double)t->bias[bias_at(a, j)];
+        mean += p * ts;
+    }
+    for (int d = 0; d < a->D; d++) {
+        double acc = -mean * (double)out[d];
+        for (int j = a->first; j < a->end; j++) {
+            size_t at = (size_t)j * a->step;
+            double slope, p = exp(score(a, j, &slope) - lse);
+            double ts = slope * (dot(t->q, a->k + at, a->D) + dot(a->q, t->k + at, a->D));
+            if (t->bias) ts += (double)t->bias[bias_at(a, j)];
+            acc += p * ((double)t->v[at + (size_t)d] + ts * (double)a->v[at + (size_t)d]);
+        }
+        tout[d] = (float)acc;
+    }
+}
+
+void tg_ref_attention_tangent(tg_backend *be, float *tout, tg_attn_rows value, tg_attn_rows tangent,
+                              const float *tbias, const float *out, const float *lse, int stride,
+                              const int32_t *offsets, int n_seqs, tg_attn_dims dims) {
+    (void)be;
+    const int H = dims.H, D = dims.D;
+    for (int s = 0; s < n_seqs; s++)
+        for (int i = offsets[s]; i < offsets[s + 1]; i++)
+            for (int h = 0; h < H; h++) {
+                size_t kv, q = (size_t)i * (size_t)stride + q_at(&dims, h);
+                size_t row = (size_t)i * (size_t)H + (size_t)h;
+                query a = packed_query(&dims, offsets, s, i, h, stride, &kv), t = a;
+                a.q = value.q + q, a.k = value.k + kv, a.v = value.v + kv;
+                t.q = tangent.q + q, t.k = tangent.k + kv, t.v = tangent.v + kv;
+                t.bias = tbias ? tbias + h : NULL;
+                attend_tangent(tout + row * (size_t)D, &a, &t, out + row * (size_t)D,
+                               (double)lse[row]);
+            }
+}

@@ -61,6 +61,11 @@ static const tg_ops ref_ops = {
     .adam8 = tg_ref_adam8,
     .rmsprop = tg_ref_rmsprop,
     .sgd = tg_ref_sgd,
+    .gated_tangent = tg_ref_gated_tangent,
+    .mul_heads = tg_ref_mul_heads,
+    .attention_tangent = tg_ref_attention_tangent,
+    .fisher_mean = tg_ref_fisher_mean,
+    .fisher_grad = tg_ref_fisher_grad,
 };
 
 const struct tg_backend_ops tg_ref_backend = {

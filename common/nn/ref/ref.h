@@ -45,5 +45,10 @@ tg_op_adamw tg_ref_adamw;
 tg_op_adam8 tg_ref_adam8;
 tg_op_rmsprop tg_ref_rmsprop;
 tg_op_sgd tg_ref_sgd;
+tg_op_gated_tangent tg_ref_gated_tangent;
+tg_op_mul_heads tg_ref_mul_heads;
+tg_op_attention_tangent tg_ref_attention_tangent;
+tg_op_fisher_mean tg_ref_fisher_mean;
+tg_op_fisher_grad tg_ref_fisher_grad;
 
 #endif
