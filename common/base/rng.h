@@ -20,7 +20,8 @@ typedef enum tg_rng_domain {
     TG_RNG_DATA = 6,      /* generated or shuffled training data */
     TG_RNG_BOOTSTRAP = 7, /* bootstrap resampling in metrics */
     TG_RNG_JITTER = 8,    /* back-off of retries; never part of a result */
-    TG_RNG_TEST = 9
+    TG_RNG_TEST = 9,
+    TG_RNG_SEARCH = 10 /* where a conjugate gradient starts */
 } tg_rng_domain;
 
 typedef struct tg_rng {

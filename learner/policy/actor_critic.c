@@ -6,6 +6,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
+#include "common/nn/fisher.h"
 #include "learner/rl/pack.h"
 
 #include <math.h>
@@ -107,7 +108,10 @@ tg_status tg_actor_critic_create(tg_actor_critic **out, const tg_actor_critic_op
     tg_status st = check_models(ac, opts, err);
     if (st == TG_OK && ac->caps.masked) st = open_mask(ac, err);
     tg_model *trained[2] = {policy, value};
-    if (st == TG_OK) st = tg_optim_create(&ac->optim, trained, value ? 2 : 1, &opts->optim, err);
+    int skipped = opts->critic_only ? 1 : 0;
+    if (st == TG_OK)
+        st = tg_optim_create(&ac->optim, trained + skipped, (value ? 2 : 1) - skipped, &opts->optim,
+                             err);
     if (st != TG_OK) tg_actor_critic_destroy(&ac);
     *out = ac;
     return st;
@@ -245,6 +249,34 @@ tg_status tg_actor_critic_backward(tg_actor_critic *ac, const float *dlogp, cons
                                    const float *dvalue, tg_error *err) {
     return ac->last.mask ? backward_compat(ac, dlogp, dentropy, dvalue, err)
                          : backward(ac, dlogp, dentropy, dvalue, err);
+}
+
+tg_status tg_actor_critic_logp(tg_actor_critic *ac, const tg_batch *batch, float *logp,
+                               tg_error *err) {
+    tg_status st = open_passes(ac, err);
+    return st == TG_OK ? tg_pass_forward(ac->policy_pass, batch, (tg_pass_out){.logp = logp}, err)
+                       : st;
+}
+
+tg_status tg_actor_critic_logp_backward(tg_actor_critic *ac, const float *dlogp, tg_error *err) {
+    return tg_pass_backward(ac->policy_pass, dlogp, NULL, NULL, err);
+}
+
+tg_status tg_actor_critic_values(tg_actor_critic *ac, const tg_batch *batch, float *value,
+                                 tg_error *err) {
+    tg_status st = open_passes(ac, err);
+    return st == TG_OK ? tg_pass_forward(ac->value_pass, batch, (tg_pass_out){.value = value}, err)
+                       : st;
+}
+
+tg_status tg_actor_critic_values_backward(tg_actor_critic *ac, const float *dvalue, tg_error *err) {
+    return tg_pass_backward(ac->value_pass, NULL, NULL, dvalue, err);
+}
+
+tg_status tg_actor_critic_fisher(tg_actor_critic *ac, struct tg_fisher **out, tg_error *err) {
+    *out = NULL;
+    tg_status st = open_passes(ac, err);
+    return st == TG_OK ? tg_fisher_create(out, ac->policy_pass, err) : st;
 }
 
 void tg_actor_critic_renew_mask(tg_actor_critic *ac) {

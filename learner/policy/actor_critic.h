@@ -29,7 +29,8 @@ typedef struct tg_actor_critic_opts {
         keep_reference; /* in memory; else (open only) it is read from the folder for each scoring */
     unsigned
         train; /* TG_MODEL_TRAINABLE (also when 0) or TG_MODEL_TRAIN_LAST, of policy and critic */
-    bool recompute; /* activations are made again in backward */
+    bool critic_only; /* the optimizer does not touch the policy */
+    bool recompute;   /* activations are made again in backward */
     uint64_t seed;
     tg_mask_opts mask; /* of a maskable policy; it has a mask model then */
     tg_optim_opts optim;
@@ -77,6 +78,19 @@ tg_status tg_actor_critic_forward(tg_actor_critic *ac, const tg_batch *batch, fl
                                   float *entropy, float *value, tg_error *err) TG_MUST_CHECK;
 tg_status tg_actor_critic_backward(tg_actor_critic *ac, const float *dlogp, const float *dentropy,
                                    const float *dvalue, tg_error *err) TG_MUST_CHECK;
+/* The policy alone, and the critic alone, which is a network of its own then. */
+tg_status tg_actor_critic_logp(tg_actor_critic *ac, const tg_batch *batch, float *logp,
+                               tg_error *err) TG_MUST_CHECK;
+tg_status tg_actor_critic_logp_backward(tg_actor_critic *ac, const float *dlogp,
+                                        tg_error *err) TG_MUST_CHECK;
+tg_status tg_actor_critic_values(tg_actor_critic *ac, const tg_batch *batch, float *value,
+                                 tg_error *err) TG_MUST_CHECK;
+tg_status tg_actor_critic_values_backward(tg_actor_critic *ac, const float *dvalue,
+                                          tg_error *err) TG_MUST_CHECK;
+/* Products with the policy's Fisher matrix, on the batches of tg_actor_critic_logp. */
+struct tg_fisher;
+tg_status tg_actor_critic_fisher(tg_actor_critic *ac, struct tg_fisher **out,
+                                 tg_error *err) TG_MUST_CHECK;
 /* The mask model becomes a copy of the policy; never, with compat masks. */
 void tg_actor_critic_renew_mask(tg_actor_critic *ac);
 /* Clips by the global norm over all trained parameters (factor max_norm / (norm + 1e-6), at most 1;

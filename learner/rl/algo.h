@@ -34,12 +34,14 @@ typedef struct tg_update_stats {
 } tg_update_stats;
 
 struct tg_minibatch_report;
+struct tg_trust_region_report;
 
 /* A look at every minibatch between its backward pass and its step: for tests and debugging. The
  * gradients are in the models. */
 typedef struct tg_update_probe {
     void *arg;
     void (*minibatch)(void *arg, const struct tg_minibatch_report *report);
+    void (*trust_region)(void *arg, const struct tg_trust_region_report *report); /* may be NULL */
 } tg_update_probe;
 
 typedef struct tg_minibatch_report {
@@ -50,12 +52,26 @@ typedef struct tg_minibatch_report {
     double policy_loss, value_loss, entropy_loss, loss, approx_kl, clip_fraction;
 } tg_minibatch_report;
 
+/* A step of TRPO. Vectors are over the policy's parameters, in the layout of its gradients. */
+typedef struct tg_trust_region_report {
+    int n;            /* rows */
+    const float *adv; /* (n) as used */
+    const float *gradient, *direction;
+    size_t n_params;
+    double objective, longest;   /* before the step; the longest step */
+    const double (*products)[2]; /* v.v, v.Av of the solver's products */
+    int n_products;
+    const double (*trials)[3]; /* share of the longest step, objective, KL */
+    int n_trials;
+} tg_trust_region_report;
+
 typedef struct tg_algo_ops {
     const char *name, *summary;
     const tg_opt *options;
     size_t options_size;
-    bool masked; /* needs a maskable policy */
-    bool built;  /* false: known by name, not in this version */
+    bool critic_only; /* the optimizer is the critic's, which is a network of its own */
+    bool masked;      /* needs a maskable policy */
+    bool built;       /* false: known by name, not in this version */
     /* NULL: the policy's optimizer as configured. Otherwise what this algorithm makes of it. */
     void (*optimizer)(const void *opts, tg_optim_opts *optim);
     void (*plan)(const void *opts, int n_envs, int max_sequence, tg_algo_plan *out);

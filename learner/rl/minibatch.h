@@ -35,6 +35,7 @@ typedef struct tg_order {
     uint64_t n_iterations; /* of the run, for schedules; 0: not known, everything stays constant */
     const int32_t *const *permutations; /* per epoch (n_rows), or NULL */
     int n_permutations;
+    const float *noise; /* TRPO: normal numbers where the conjugate gradient starts, or NULL */
 } tg_order;
 
 typedef struct tg_minibatches {

@@ -5,8 +5,8 @@
 #include "common/base/str.h"
 #include "learner/rl/a2c.h"
 #include "learner/rl/nlpo.h"
-#include "learner/rl/planned.h"
 #include "learner/rl/ppo.h"
+#include "learner/rl/trpo.h"
 
 #include <string.h>
 

@@ -84,4 +84,8 @@ tg_status tg_replay_rollout(tg_recording *rec, tg_actor_critic *ac, tg_replay_ta
 tg_status tg_replay_update(tg_recording *rec, tg_actor_critic *ac, tg_replay_table *t,
                            tg_error *err) TG_MUST_CHECK;
 
+/* tg_replay_update's part for TRPO, without the final weights. */
+tg_status tg_replay_trpo(tg_recording *rec, tg_actor_critic *ac, tg_replay_table *t,
+                         tg_error *err) TG_MUST_CHECK;
+
 #endif

@@ -365,6 +365,7 @@ tg_status tg_recording_networks(tg_recording *rec, tg_backend *be, const char *m
     tg_actor_critic_opts opts = {
         .critic = TG_CRITIC_SEPARATE,
         .reference = true,
+        .critic_only = rec->algo->critic_only,
         .mask = {.kind = rec->algo->masked ? TG_MASK_LEARNED_TOP_P : TG_MASK_NONE,
                  .every = 1,
                  .compat = true},

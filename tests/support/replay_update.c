@@ -293,6 +293,10 @@ tg_status tg_replay_update(tg_recording *rec, tg_actor_critic *ac, tg_replay_tab
     const json_t *evaluated = tg_recording_at(rec, "update.minibatches_evaluated", err);
     if (!list || !evaluated) return err->status;
     take_buffer(rec);
+    if (rec->algo->critic_only) {
+        tg_status st = tg_replay_trpo(rec, ac, t, err);
+        return st == TG_OK ? compare_final(rec, ac, t, err) : st;
+    }
     watch w = {.rec = rec, .ac = ac, .err = err};
     tg_order order = {.permutations = rec->permutations, .n_permutations = rec->n_permutations};
     tg_update_stats stats;
