@@ -25,11 +25,11 @@ static void entry(listing *l, const char *kind, const char *name, const char *su
 
 static void all_entries(listing *l) {
     for (const tg_algo_ops *const *a = tg_algo_list(); *a; a++)
-        entry(l, "algorithm", (*a)->name, (*a)->summary, (*a)->built, (*a)->options);
+        entry(l, "algorithm", (*a)->name, (*a)->summary, true, (*a)->options);
     entry(l, "algorithm", "supervised", "next-token training on prompt and reference", true,
           tg_supervised_options);
     for (const tg_policy_id *const *p = tg_policy_id_list(); *p; p++)
-        entry(l, "policy", (*p)->name, (*p)->summary, (*p)->built, (*p)->options);
+        entry(l, "policy", (*p)->name, (*p)->summary, true, (*p)->options);
     for (const tg_optimizer_id *const *o = tg_optimizer_id_list(); *o; o++)
         entry(l, "optimizer", (*o)->name, (*o)->summary, (*o)->kind != NULL, (*o)->options);
     entry(l, "kl controller", "adaptive", "follows kl_div.target_kl, at most 2% a step", true,

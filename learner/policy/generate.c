@@ -48,10 +48,6 @@ tg_decoder_caps tg_generator_caps(const tg_arch *arch, int slots, int max_prompt
     return (tg_decoder_caps){.slots = slots, .len = max_prompt + max_new};
 }
 
-int32_t tg_generator_start(const tg_generator *g) {
-    return g->seq2seq ? g->settings.decoder_start_id : -1;
-}
-
 tg_status tg_generator_create(tg_generator **out, tg_model *m, const tg_gen_settings *s,
                               tg_decoder_caps caps, tg_error *err) {
     *out = NULL;
@@ -69,6 +65,7 @@ tg_status tg_generator_create(tg_generator **out, tg_model *m, const tg_gen_sett
     g->n_slots = caps.slots = tg_gen_slots(s, caps.slots);
     caps.weights = s->weights;
     caps.half_cache = s->half_cache;
+    g->caps = caps;
     g->max_len = caps.len;
     g->max_src = caps.src;
     g->seq2seq = m->arch.kind == TG_KIND_SEQ2SEQ;
@@ -81,6 +78,25 @@ tg_status tg_generator_create(tg_generator **out, tg_model *m, const tg_gen_sett
     if (st != TG_OK) tg_generator_destroy(&g);
     *out = g;
     return st;
+}
+
+tg_status tg_generator_mask(tg_generator *g, tg_model *mask_model, const tg_mask_opts *opts,
+                            const uint32_t *always, tg_error *err) {
+    if (g->settings.num_beams > 1 || g->settings.num_return_sequences > 1)
+        return tg_fail(err, TG_UNSUPPORTED,
+                       "generation_kwargs: masks go with num_beams 1 and num_return_sequences 1");
+    TG_ASSERT(mask_model->arch.vocab_size == g->V && !g->mask_decoder);
+    size_t rows = (size_t)g->n_slots * (size_t)(g->max_len + 1);
+    g->mask = *opts;
+    g->always = always;
+    g->mask_logits = tg_alloc_array((size_t)g->n_slots * (size_t)g->V, sizeof *g->mask_logits);
+    g->masks = tg_alloc_array(rows * (size_t)tg_mask_words(g->V), sizeof *g->masks);
+    if (!g->mask_logits || !g->masks) return tg_fail_nomem(err, rows * 4);
+    return tg_decoder_create(&g->mask_decoder, mask_model, g->caps, err);
+}
+
+int32_t tg_generator_start(const tg_generator *g) {
+    return g->seq2seq ? g->settings.decoder_start_id : -1;
 }
 
 static void requests_destroy(tg_request *r) {
@@ -98,6 +114,9 @@ void tg_generator_destroy(tg_generator **gp) {
     requests_destroy(g->first);
     requests_destroy(g->unused);
     tg_decoder_destroy(&g->decoder);
+    tg_decoder_destroy(&g->mask_decoder);
+    tg_free(g->mask_logits);
+    tg_free(g->masks);
     for (int i = 0; g->spaces && i < g->n_threads; i++) tg_gen_space_fini(&g->spaces[i]);
     tg_free(g->spaces);
     tg_free(g->slots);
@@ -241,17 +260,23 @@ tg_status tg_batch_fill(tg_generator *g, int slot, const tg_request *r, tg_error
     return TG_OK;
 }
 
-tg_status tg_batch_run(tg_generator *g, tg_error *err) {
-    size_t V = (size_t)g->V;
+static tg_status run_decoder(tg_generator *g, tg_decoder *d, float *logits, tg_error *err) {
     const int32_t *filled = g->slots + g->n_step;
     tg_status st = TG_OK;
-    if (g->n_step) st = tg_decoder_step(g->decoder, g->slots, g->feed, g->n_step, g->logits, err);
+    if (g->n_step) st = tg_decoder_step(d, g->slots, g->feed, g->n_step, logits, err);
     if (st == TG_OK && g->n_fill && g->seq2seq)
-        st = tg_decoder_encode(g->decoder, filled, g->sources, g->src_offsets, g->n_fill, err);
+        st = tg_decoder_encode(d, filled, g->sources, g->src_offsets, g->n_fill, err);
     if (st == TG_OK && g->n_fill)
-        st = tg_decoder_prefill(g->decoder, filled, g->prompts, g->offsets, g->n_fill,
-                                g->logits + (size_t)g->n_step * V, err);
-    for (int i = 0; i < g->n_step + g->n_fill; i++) g->entries[i].row = g->logits + (size_t)i * V;
+        st = tg_decoder_prefill(d, filled, g->prompts, g->offsets, g->n_fill,
+                                logits + (size_t)g->n_step * (size_t)g->V, err);
+    return st;
+}
+
+tg_status tg_batch_run(tg_generator *g, tg_error *err) {
+    tg_status st = run_decoder(g, g->decoder, g->logits, err);
+    if (st == TG_OK && g->mask_decoder) st = run_decoder(g, g->mask_decoder, g->mask_logits, err);
+    for (int i = 0; i < g->n_step + g->n_fill; i++)
+        g->entries[i].row = g->logits + (size_t)i * (size_t)g->V;
     return st;
 }
 

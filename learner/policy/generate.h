@@ -14,6 +14,7 @@
 #include "common/base/rng.h"
 #include "common/nn/decoder.h"
 #include "learner/policy/gen_settings.h"
+#include "learner/policy/mask.h"
 #include "learner/policy/stop.h"
 
 #include <stdbool.h>
@@ -28,6 +29,8 @@ typedef struct tg_gen_result {
     const float
         *sample_logp; /* under the distribution it was drawn from (temperature, top-k …), 0 when
                                * greedy; beams: what it added to the score */
+    const uint32_t
+        *masks; /* (n, words of V) the tokens that each was chosen from; NULL: without a mask */
     int n;
     tg_gen_end end;
     bool eos;     /* ended by eos, not by length or a stop sequence */
@@ -45,6 +48,10 @@ void tg_generator_destroy(tg_generator **g);
 tg_decoder_caps tg_generator_caps(const tg_arch *arch, int slots, int max_prompt, int max_new);
 /* What a seq2seq model's answers begin with; -1: the model is causal. */
 int32_t tg_generator_start(const tg_generator *g);
+/* Restricts every token to what `opts` makes of this model's distribution on the same tokens (mask.h). Before the first prompt. The model and
+ * `always` (words of V bits: the special tokens) are borrowed. TG_UNSUPPORTED: with beams or several results of a prompt. */
+tg_status tg_generator_mask(tg_generator *g, tg_model *mask_model, const tg_mask_opts *opts,
+                            const uint32_t *always, tg_error *err) TG_MUST_CHECK;
 /* A seq2seq model's prompt is its source; the answer begins with decoder_start_token_id. TG_DATA: the prompt is empty, or it and the
  * result would not fit. */
 tg_status tg_generator_add(tg_generator *g, uint64_t id, const int32_t *prompt, int n_prompt,

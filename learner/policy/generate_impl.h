@@ -2,6 +2,7 @@
 #ifndef TG_POLICY_GENERATE_IMPL_H
 #define TG_POLICY_GENERATE_IMPL_H
 
+#include "common/nn/pass.h"
 #include "learner/policy/beam.h"
 #include "learner/policy/generate.h"
 #include "learner/policy/sample.h"
@@ -54,6 +55,7 @@ struct tg_generator {
     tg_model *model;
     tg_gen_settings settings;
     tg_decoder *decoder;
+    tg_decoder_caps caps;
     int n_slots, max_len, max_src, V;
     bool seq2seq;
     tg_request *first, **last; /* the queue */
@@ -67,6 +69,12 @@ struct tg_generator {
     int32_t *src_offsets, *sources;  /* seq2seq: (n_slots + 1), (cap_sources) */
     size_t cap_prompts, cap_sources;
     float *logits; /* (n_slots, V) */
+    /* with masks */
+    tg_mask_opts mask;
+    tg_decoder *mask_decoder;
+    const uint32_t *always;
+    float *mask_logits; /* (n_slots, V), as logits */
+    uint32_t *masks;    /* (n_slots, max_len + 1, words) */
     tg_entry *entries;
     int n_step, n_fill, n_entries;
     int n_threads;

@@ -115,6 +115,21 @@ static void keep_shared(tg_generator *g) {
 
 /* ---- tokens ------------------------------------------------------------------------------------ */
 
+static uint32_t *masks_of(const tg_generator *g, int slot) {
+    return g->masks + (size_t)slot * (size_t)(g->max_len + 1) * (size_t)tg_mask_words(g->V);
+}
+
+/* The set for the entry's next token, kept with the sequence. */
+static tg_sample_mask mask_of(tg_generator *g, int entry, tg_gen_space *w) {
+    if (!g->mask_decoder) return (tg_sample_mask){0};
+    int slot = g->entries[entry].slot;
+    size_t words = (size_t)tg_mask_words(g->V);
+    uint32_t *bits = masks_of(g, slot) + (size_t)g->running[slot].n_new * words;
+    tg_mask_make(&g->mask, g->mask_logits + (size_t)entry * (size_t)g->V, g->entries[entry].row,
+                 g->V, g->always, bits, w);
+    return (tg_sample_mask){.allowed = bits, .left = g->mask.compat ? bits : NULL};
+}
+
 static tg_status draw(tg_generator *g, int entry, tg_gen_space *w, tg_error *err) {
     tg_running *q = &g->running[g->entries[entry].slot];
     const tg_request *r = q->request;
@@ -127,8 +142,9 @@ static tg_status draw(tg_generator *g, int entry, tg_gen_space *w, tg_error *err
                               .source = tg_request_source(r),
                               .n_source = r->n_source};
     tg_draw d;
-    tg_status st = tg_sample(&g->settings, &c, g->entries[entry].row, g->V, tg_rng_uniform(&stream),
-                             w, &d, err);
+    tg_sample_mask mask = mask_of(g, entry, w);
+    tg_status st = tg_sample(&g->settings, &c, g->entries[entry].row, g->V,
+                             mask.allowed ? &mask : NULL, tg_rng_uniform(&stream), w, &d, err);
     if (st != TG_OK) return st;
     q->tokens[c.n] = d.token;
     q->logp[q->n_new] = d.logp;
@@ -151,6 +167,7 @@ static tg_status finish_ended(tg_generator *g, int slot, tg_gen_done *done, void
                             .tokens = q->tokens + r->n_prompt,
                             .logp = q->logp,
                             .sample_logp = q->sample_logp,
+                            .masks = g->mask_decoder ? masks_of(g, slot) : NULL,
                             .n = q->n_new,
                             .end = end,
                             .eos = end == TG_END_EOS,

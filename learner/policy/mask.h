@@ -5,6 +5,8 @@
 #ifndef TG_POLICY_MASK_H
 #define TG_POLICY_MASK_H
 
+#include "learner/policy/warpers.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -25,5 +27,10 @@ typedef struct tg_mask_opts {
      * renormalised and p the whole distribution. */
     bool compat;
 } tg_mask_opts;
+
+/* bits (words of V): the tokens allowed in a state, from the mask model's and the policy's logits (V) there. `always` (words): the special
+ * tokens. A state has at least min_keep tokens; w->e, w->work and w->blocks are used. */
+void tg_mask_make(const tg_mask_opts *o, const float *learned, const float *policy, int V,
+                  const uint32_t *always, uint32_t *bits, tg_gen_space *w);
 
 #endif

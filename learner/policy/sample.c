@@ -26,11 +26,25 @@ static void draw(const float *score, const int32_t *id, int n, double sum, float
     out->sample_logp = (float)((double)score[i] - (double)top - log(sum));
 }
 
+static void forbid_masked(float *scores, const uint32_t *allowed, int V) {
+    for (int t = 0; t < V; t++)
+        if (!(allowed[t / 32] >> (t % 32) & 1)) scores[t] = -INFINITY;
+}
+
+static void keep_left(const tg_candidates *c, uint32_t *left, int V) {
+    memset(left, 0, (size_t)(V + 31) / 32 * sizeof *left);
+    for (int i = 0; i < c->n; i++) {
+        int t = c->id ? c->id[i] : i;
+        if (c->score[i] > -INFINITY) left[t / 32] |= 1u << (t % 32);
+    }
+}
+
 /* What is drawn from when the distribution is not the model's own. */
-static bool draw_shaped(const tg_gen_settings *s, const float *scores, int V, double u,
-                        tg_gen_space *w, tg_draw *out) {
+static bool draw_shaped(const tg_gen_settings *s, const float *scores, int V,
+                        const tg_sample_mask *mask, double u, tg_gen_space *w, tg_draw *out) {
     tg_candidates c;
     tg_warp(s, scores, V, 1, w, &c);
+    if (mask && mask->left) keep_left(&c, mask->left, V);
     float top = tg_row_max(c.score, c.n);
     if (!isfinite(top)) return false;
     double sum = tg_row_exp(c.score, c.n, top, w->e, w->blocks);
@@ -39,7 +53,8 @@ static bool draw_shaped(const tg_gen_settings *s, const float *scores, int V, do
 }
 
 tg_status tg_sample(const tg_gen_settings *s, const tg_gen_context *c, const float *logits, int V,
-                    double u, tg_gen_space *w, tg_draw *out, tg_error *err) {
+                    const tg_sample_mask *mask, double u, tg_gen_space *w, tg_draw *out,
+                    tg_error *err) {
     float top = tg_row_max(logits, V);
     const float *scores = logits;
     bool broken = !isfinite(top);
@@ -48,10 +63,11 @@ tg_status tg_sample(const tg_gen_settings *s, const tg_gen_context *c, const flo
             err, TG_DATA,
             "the model gives no finite distribution at token %d (NaN or infinite logits)", c->n);
     double sum = broken ? 1 : tg_row_exp(logits, V, top, w->e, w->blocks);
-    bool processed = tg_processors_any(s);
+    bool processed = tg_processors_any(s) || mask;
     if (processed) {
         memcpy(w->row, logits, (size_t)V * sizeof *logits);
         tg_process(s, c, w->row, V, w->work);
+        if (mask) forbid_masked(w->row, mask->allowed, V);
         scores = w->row;
     }
     if (!s->do_sample) {
@@ -60,7 +76,7 @@ tg_status tg_sample(const tg_gen_settings *s, const tg_gen_context *c, const flo
         out->token = first_of(scores, V, best);
         out->sample_logp = 0;
     } else if (processed || tg_warpers_any(s, V)) {
-        if (!draw_shaped(s, scores, V, u, w, out)) return forbidden(c, err);
+        if (!draw_shaped(s, scores, V, mask, u, w, out)) return forbidden(c, err);
     } else {
         draw(logits, NULL, V, sum, top, u, w, out);
     }

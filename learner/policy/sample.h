@@ -16,8 +16,16 @@ typedef struct tg_draw {
     float sample_logp; /* under the distribution it was drawn from; 0 when greedy */
 } tg_draw;
 
-/* logits (V). TG_DATA: a logit is NaN or all are -inf (a broken model), or every token is forbidden. */
+/* What a mask says of the token to be drawn: `allowed` (words of V bits) restricts it, behind the processors and before the warpers; what is
+ * left after all of them goes to `left`, unless NULL. */
+typedef struct tg_sample_mask {
+    const uint32_t *allowed;
+    uint32_t *left;
+} tg_sample_mask;
+
+/* logits (V). mask may be NULL. TG_DATA: a logit is NaN or all are -inf (a broken model), or every token is forbidden. */
 tg_status tg_sample(const tg_gen_settings *s, const tg_gen_context *c, const float *logits, int V,
-                    double u, tg_gen_space *w, tg_draw *out, tg_error *err) TG_MUST_CHECK;
+                    const tg_sample_mask *mask, double u, tg_gen_space *w, tg_draw *out,
+                    tg_error *err) TG_MUST_CHECK;
 
 #endif

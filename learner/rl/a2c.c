@@ -97,7 +97,6 @@ const tg_algo_ops tg_algo_a2c = {
     .summary = "Advantage actor-critic: one step on the whole rollout.",
     .options = tg_a2c_options,
     .options_size = sizeof(tg_a2c_opts),
-    .built = true,
     .optimizer = optimizer,
     .plan = plan,
     .update = a2c_update,

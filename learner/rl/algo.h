@@ -82,8 +82,7 @@ typedef struct tg_algo_ops {
 } tg_algo_ops;
 
 const tg_algo_ops *const *tg_algo_list(void); /* NULL-terminated */
-/* TG_CONFIG naming the nearest ids; TG_UNSUPPORTED when known but not built (*out is set: its
- * options can be checked). */
+/* TG_CONFIG naming the nearest ids. */
 tg_status tg_algo_find(const char *name, const tg_algo_ops **out, tg_error *err) TG_MUST_CHECK;
 
 #endif

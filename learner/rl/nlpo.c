@@ -28,7 +28,6 @@ const tg_algo_ops tg_algo_nlpo = {
                "the policy.",
     .options = tg_ppo_options,
     .options_size = sizeof(tg_ppo_opts),
-    .built = true,
     .masked = true,
     .plan = tg_ppo_plan,
     .update = nlpo_update,

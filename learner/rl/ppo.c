@@ -100,7 +100,6 @@ const tg_algo_ops tg_algo_ppo = {
     .summary = "Proximal policy optimisation with a clipped surrogate objective and a KL reward.",
     .options = tg_ppo_options,
     .options_size = sizeof(tg_ppo_opts),
-    .built = true,
     .plan = tg_ppo_plan,
     .update = ppo_update,
 };

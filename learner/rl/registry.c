@@ -25,9 +25,7 @@ tg_status tg_algo_find(const char *name, const tg_algo_ops **out, tg_error *err)
         if (n < TG_COUNT_OF(names)) names[n++] = (*a)->name;
         if (strcmp((*a)->name, name) != 0) continue;
         *out = *a;
-        if ((*a)->built) return TG_OK;
-        return tg_fail(err, TG_UNSUPPORTED,
-                       "algorithm \"%s\" is known, but not built into this version: use ppo", name);
+        return TG_OK;
     }
     const char *near = tg_nearest(name, names, n);
     return tg_fail(err, TG_CONFIG,

@@ -210,7 +210,6 @@ const tg_algo_ops tg_algo_trpo = {
     .summary = "Trust region policy optimisation: natural gradient with a line search.",
     .options = tg_trpo_options,
     .options_size = sizeof(tg_trpo_opts),
-    .built = true,
     .critic_only = true,
     .plan = plan,
     .update = trpo_update,

@@ -35,10 +35,11 @@ typedef struct tg_run_state {
 
 /* What is saved: borrowed. */
 typedef struct tg_checkpoint_nets {
-    tg_model *model[2];
-    const char *name[2]; /* "policy", "value" */
+    tg_model *model[3];
+    const char *name[3]; /* "policy", "value", "mask" */
+    int slot[3];         /* which of the optimizer's models it is, -1: none */
     int n;
-    tg_optim *optim; /* over the same models in the same order */
+    tg_optim *optim;
 } tg_checkpoint_nets;
 
 /* Sizes of the artifacts now (0: not there); also syncs them, so that a checkpoint never promises

@@ -11,14 +11,21 @@
 #include <stdio.h>
 #include <string.h>
 
+static int files_of(const tg_checkpoint_nets *nets, int net) {
+    return 1 + (nets->slot[net] < 0 ? 0 : tg_optim_n_moments(nets->optim));
+}
+
 int tgi_net_files(const tg_checkpoint_nets *nets) {
-    return nets->n * (1 + tg_optim_n_moments(nets->optim));
+    int n = 0;
+    for (int net = 0; net < nets->n; net++) n += files_of(nets, net);
+    return n;
 }
 
 tgi_net_file tgi_net_file_at(const tg_checkpoint_nets *nets, int i) {
-    int per_net = 1 + tg_optim_n_moments(nets->optim), net = i / per_net;
+    int net = 0;
+    for (; i >= files_of(nets, net); net++) i -= files_of(nets, net);
     tgi_net_file f = {
-        .model = nets->model[net], .optim = nets->optim, .net = net, .moment = i % per_net - 1};
+        .model = nets->model[net], .optim = nets->optim, .net = nets->slot[net], .moment = i - 1};
     if (f.moment < 0)
         snprintf(f.name, sizeof f.name, "%s.safetensors", nets->name[net]);
     else

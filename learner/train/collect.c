@@ -6,12 +6,15 @@
  * hold up generation. Prompts fetched ahead stay for the next iteration. */
 #include "learner/train/collect.h"
 
+#include "common/nn/pass.h"
+
 #include "common/base/alloc.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 
 #include <math.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -30,6 +33,7 @@ typedef struct slot {
 typedef struct record {
     int32_t *tokens; /* prompt, then actions */
     double *rewards; /* (n_actions) */
+    uint32_t *masks; /* (n_actions, words), or NULL */
     int n_prompt, n_actions;
     bool ok, terminated, truncated;
 } record;
@@ -97,6 +101,7 @@ static void drop_records(tg_collector *c) {
     for (int i = 0; i < c->n_records; i++) {
         tg_free(c->records[i].tokens);
         tg_free(c->records[i].rewards);
+        tg_free(c->records[i].masks);
     }
     c->n_records = c->finished = c->failed = 0;
     c->finished_tokens = 0;
@@ -278,6 +283,13 @@ static int64_t expected_tokens(const tg_collector *c, int ended) {
     return c->finished_tokens + TG_MAX(made - c->finished_tokens, running * mean);
 }
 
+static uint32_t *copy_masks(const tg_collector *c, const tg_gen_result *g) {
+    size_t n = (size_t)g->n * (size_t)tg_mask_words(c->policy->arch.vocab_size);
+    uint32_t *copy = tg_alloc_array(n, sizeof *copy);
+    if (copy) memcpy(copy, g->masks, n * sizeof *copy);
+    return copy;
+}
+
 static tg_status on_generated(void *arg, const tg_gen_result *g, tg_error *err) {
     tg_collector *c = arg;
     slot *s = slot_of(c, g->id, DECODING);
@@ -285,13 +297,13 @@ static tg_status on_generated(void *arg, const tg_gen_result *g, tg_error *err) 
     record *r = &c->records[g->id - c->first_episode];
     memcpy(r->tokens + r->n_prompt, g->tokens, (size_t)g->n * sizeof *r->tokens);
     r->n_actions = g->n;
+    if (g->masks && !(r->masks = copy_masks(c, g))) return tg_fail_nomem(err, (size_t)g->n * 4);
     c->finished_tokens += g->n;
     s->state = SCORING;
     c->steps[c->n_steps++] = (tg_step_item){.slot = (uint32_t)(s - c->slots),
                                             .episode = g->id,
                                             .tokens = r->tokens + r->n_prompt,
                                             .n_tokens = (size_t)g->n};
-    (void)err;
     return TG_OK;
 }
 
@@ -354,6 +366,8 @@ static tg_status build_rollout(const tg_collector *c, int rows, tg_rollout **out
     }
     tg_status st = tg_rollout_create(out, (const int(*)[2])lengths, n, rows, err);
     tg_free(lengths);
+    const size_t words = (size_t)tg_mask_words(c->policy->arch.vocab_size);
+    if (st == TG_OK && c->opts.mask_model) st = tg_rollout_add_masks(*out, (int)words, err);
     if (st != TG_OK) return st;
     (*out)->start_id = c->start_id;
     for (int i = 0, e = 0; i < c->n_records; i++) {
@@ -367,9 +381,23 @@ static tg_status build_rollout(const tg_collector *c, int rows, tg_rollout **out
                (size_t)(r->n_prompt + r->n_actions) * sizeof *r->tokens);
         memcpy((*out)->task_reward + ep->first_action, r->rewards,
                (size_t)r->n_actions * sizeof *r->rewards);
+        if (r->masks)
+            memcpy((*out)->masks + (size_t)ep->first_action * words, r->masks,
+                   (size_t)r->n_actions * words * sizeof *r->masks);
         e++;
     }
     return TG_OK;
+}
+
+static tg_status open_generator(tg_collector *c, tg_error *err) {
+    tg_decoder_caps caps =
+        tg_generator_caps(&c->policy->arch, c->opts.n_envs, c->opts.max_prompt, c->opts.max_new);
+    tg_status st = tg_generator_create(&c->generator, c->policy, &c->gen, caps, err);
+    if (st == TG_OK && c->opts.mask_model)
+        st = tg_generator_mask(c->generator, c->opts.mask_model, &c->opts.mask, c->opts.special,
+                               err);
+    if (st != TG_OK) tg_generator_destroy(&c->generator);
+    return st;
 }
 
 tg_status tg_collect(tg_collector *c, int rows, tg_rollout **out, tg_collect_info *info,
@@ -377,9 +405,7 @@ tg_status tg_collect(tg_collector *c, int rows, tg_rollout **out, tg_collect_inf
     drop_records(c);
     c->first_episode = c->next_episode;
     c->wait_s = 0;
-    tg_decoder_caps caps =
-        tg_generator_caps(&c->policy->arch, c->opts.n_envs, c->opts.max_prompt, c->opts.max_new);
-    tg_status st = tg_generator_create(&c->generator, c->policy, &c->gen, caps, err);
+    tg_status st = open_generator(c, err);
     if (st != TG_OK) return st;
     c->start_id = tg_generator_start(c->generator);
     /* Each round ends with all rewards in: how many more episodes are needed never depends on when

@@ -29,7 +29,11 @@ typedef struct tg_collect_opts {
     uint64_t seed, first_episode;
     double max_failed;          /* share of an iteration's episodes whose reward may fail */
     const tg_gen_settings *gen; /* borrowed; its length is limited to max_new */
-    const tg_halt *stop;        /* NULL: cannot be stopped */
+    /* of a maskable policy: what restricts its tokens (learner/policy/generate.h); NULL: nothing */
+    tg_model *mask_model;
+    tg_mask_opts mask;
+    const uint32_t *special; /* tokens that are always allowed */
+    const tg_halt *stop;     /* NULL: cannot be stopped */
 } tg_collect_opts;
 
 typedef struct tg_collect_info {

@@ -62,7 +62,8 @@ static tg_status add_all(evaluation *e, double epoch, tg_error *err) {
     return TG_OK;
 }
 
-static tg_status generate(evaluation *e, tg_model *m, double epoch, tg_error *err) {
+static tg_status generate(evaluation *e, tg_model *m, tg_model *mask_model, double epoch,
+                          tg_error *err) {
     tg_run *run = e->run;
     tg_gen_settings gen = run->eval_gen;
     int max_new = (int)TG_MIN(tg_gen_max_new(&gen, 0), tg_run_room(&run->arch, run->max_prompt));
@@ -73,6 +74,8 @@ static tg_status generate(evaluation *e, tg_model *m, double epoch, tg_error *er
                     e->samples.n * (size_t)gen.num_beams);
     tg_decoder_caps caps = tg_generator_caps(&run->arch, slots, run->max_prompt, max_new);
     tg_status st = tg_generator_create(&e->generator, m, &gen, caps, err);
+    if (st == TG_OK && mask_model)
+        st = tg_generator_mask(e->generator, mask_model, &run->settings->mask, run->special, err);
     if (st == TG_OK) st = add_all(e, epoch, err);
     while (st == TG_OK && tg_generator_active(e->generator)) {
         if (tg_halt_requested(run->opts.halt)) return tg_fail(err, TG_INTERRUPTED, "stopped");
@@ -123,8 +126,8 @@ static tg_status report(evaluation *e, const tg_metric_reply *reply, double epoc
     return st;
 }
 
-tg_status tg_evaluate(tg_run *run, tg_model *m, tg_split split, double epoch, const char *heading,
-                      tg_error *err) {
+tg_status tg_evaluate(tg_run *run, tg_model *m, tg_model *mask_model, tg_split split, double epoch,
+                      const char *heading, tg_error *err) {
     evaluation e = {.run = run, .split = split};
     tg_metric_reply *reply = NULL;
     tg_status st = tg_split_samples_load(&e.samples, run->pool, split, err);
@@ -135,7 +138,7 @@ tg_status tg_evaluate(tg_run *run, tg_model *m, tg_split split, double epoch, co
         return TG_OK;
     }
     e.generated = tg_alloc_array(e.samples.n, sizeof *e.generated);
-    st = e.generated ? generate(&e, m, epoch, err)
+    st = e.generated ? generate(&e, m, mask_model, epoch, err)
                      : tg_fail_nomem(err, e.samples.n * sizeof *e.generated);
     if (st == TG_OK) {
         tg_metric_request request = {.split = split,

@@ -53,30 +53,18 @@ static const tg_opt maskable_options[] = {
 static const tg_policy_id causal = {
     "causal_lm_actor_critic_policy",
     "decoder-only language model with a value network or head and a frozen reference",
-    true,
-    plain_options,
-    false,
-    TG_KIND_CAUSAL};
+    plain_options, false, TG_KIND_CAUSAL};
 static const tg_policy_id seq2seq = {
     "seq2seq_lm_actor_critic_policy",
     "encoder-decoder language model with a value network or head and a frozen reference",
-    true,
-    plain_options,
-    false,
-    TG_KIND_SEQ2SEQ};
+    plain_options, false, TG_KIND_SEQ2SEQ};
 static const tg_policy_id maskable_causal = {
     "maskable_causal_lm_actor_critic_policy",
-    "decoder-only language model whose actions a learned mask restricts",
-    false,
-    maskable_options,
-    true,
+    "decoder-only language model whose actions a learned mask restricts", maskable_options, true,
     TG_KIND_CAUSAL};
 static const tg_policy_id maskable_seq2seq = {
     "maskable_seq2seq_lm_actor_critic_policy",
-    "encoder-decoder language model whose actions a learned mask restricts",
-    false,
-    maskable_options,
-    true,
+    "encoder-decoder language model whose actions a learned mask restricts", maskable_options, true,
     TG_KIND_SEQ2SEQ};
 
 const tg_policy_id *const *tg_policy_id_list(void) {

@@ -1,7 +1,7 @@
 /* The policies a config may name (alg.policy.id) and the arguments of each.
  *
  * A policy id says which kind of model is trained (causal or encoder-decoder) and whether an action
- * mask restricts it. Every row of RL4LMs is known; what is not built says so by name. */
+ * mask restricts it. */
 #ifndef TG_TRAIN_POLICY_ID_H
 #define TG_TRAIN_POLICY_ID_H
 
@@ -34,14 +34,13 @@ typedef struct tg_policy_args {
 
 typedef struct tg_policy_id {
     const char *name, *summary;
-    bool built;
     const tg_opt *options; /* of a tg_policy_args */
     bool maskable;
-    tg_kind kind; /* of the model */
+    tg_kind kind; /* of the models it takes */
 } tg_policy_id;
 
 const tg_policy_id *const *tg_policy_id_list(void); /* NULL-terminated */
-/* TG_CONFIG at `node` naming the nearest ids. A policy that is known but not built is found. */
+/* TG_CONFIG at `node` naming the nearest ids. */
 tg_status tg_policy_id_find(const tg_node *node, const char *path, const tg_policy_id **out,
                             tg_error *err) TG_MUST_CHECK;
 

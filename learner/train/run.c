@@ -188,6 +188,15 @@ static tg_status settle_lengths(tg_run *run, tg_error *err) {
     return TG_OK;
 }
 
+static tg_status find_special(tg_run *run, tg_error *err) {
+    int V = run->arch.vocab_size;
+    run->special = tg_alloc_array((size_t)tg_mask_words(V), sizeof *run->special);
+    if (!run->special) return tg_fail_nomem(err, (size_t)V / 8);
+    for (int32_t t = 0; t < V; t++)
+        if (tg_tokenizer_is_special(run->tokenizer, t)) run->special[t / 32] |= 1u << (t % 32);
+    return TG_OK;
+}
+
 /* Identity of a run: what may not change when it is resumed. */
 static uint64_t run_digest(const tg_run *run) {
     tg_buf b = {0};
@@ -284,6 +293,7 @@ tg_status tg_run_open(tg_run *run, const tg_run_opts *opts, tg_error *err) {
                              (int)opts->config->learner.threads, err);
     if (st == TG_OK) st = open_pool(run, err);
     if (st == TG_OK) st = settle_lengths(run, err);
+    if (st == TG_OK) st = find_special(run, err);
     if (st == TG_OK) st = check_memory(run, err);
     if (st == TG_OK) {
         run->digest = run_digest(run);
@@ -303,6 +313,7 @@ void tg_run_close(tg_run *run) {
     tg_stop_strings_destroy(&run->stops);
     tg_tokenizer_destroy(&run->tokenizer);
     tg_free(run->model_folder);
+    tg_free(run->special);
     tg_error ignored;
     if (tg_log_set_file(NULL, &ignored) != TG_OK) return; /* nothing to do about it */
 }

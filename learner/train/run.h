@@ -41,7 +41,8 @@ typedef struct tg_run {
     tg_gen_settings rollout_gen, eval_gen; /* with eos and lengths filled in */
     tg_stop_strings *stops;                /* of eval_gen; NULL: none */
     int n_envs, max_prompt, max_new;
-    uint64_t planned; /* bytes of the memory plan */
+    uint32_t *special; /* (words of the vocabulary) bits of the tokenizer's special tokens */
+    uint64_t planned;  /* bytes of the memory plan */
     char title[200];
 } tg_run;
 

@@ -5,6 +5,7 @@
 
 #include "common/base/alloc.h"
 #include "common/config/locate.h"
+#include "common/base/str.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -113,6 +114,29 @@ tg_status tgi_generation_read(tg_train_settings *s, tg_gen_settings *gen, const 
     return tgi_resolved_node(tg_gen_options, gen, path, arena, node, err);
 }
 
+/* RL4LMs's names: a share of probability where top_mask is one, else a number of tokens. */
+static tg_status read_mask(tg_train_settings *s, const tg_node *at, tg_error *err) {
+    const tg_policy_args *a = &s->policy_args;
+    tg_mask_opts *m = &s->mask;
+    *m = (tg_mask_opts){.kind = !strcmp(a->mask_type, "learned_top_p")   ? TG_MASK_LEARNED_TOP_P
+                                : !strcmp(a->mask_type, "learned_top_k") ? TG_MASK_LEARNED_TOP_K
+                                                                         : TG_MASK_TOP_K,
+                        .top = -1,
+                        .min_keep = a->min_tokens_to_keep,
+                        .every = a->target_update_iterations};
+    if (!tg_node_is_null(a->top_mask) && !tg_parse_f64(a->top_mask->text, &m->top))
+        return tg_node_fail(at, "alg.policy.args.top_mask", err, "expected a number");
+    bool share = m->kind == TG_MASK_LEARNED_TOP_P;
+    if (share && m->top == -1) m->top = 1;
+    if (share ? !(m->top > 0 && m->top <= 1) : !(m->top == -1 || m->top >= 1))
+        return tg_node_fail(at, "alg.policy.args.top_mask", err,
+                            share ? "%g is no share of probability: learned_top_p takes 0 to 1"
+                                  : "%g is no number of tokens: give 1 or more, or -1 for all",
+                            m->top);
+    if (s->policy->kind == TG_KIND_SEQ2SEQ) m->min_keep++; /* as RL4LMs counts there */
+    return TG_OK;
+}
+
 static tg_status read_policy(tg_train_settings *s, const tg_node *node, const tg_node *alg,
                              bool schema_only, tg_arena *arena, tg_error *err) {
     if (tg_node_is_null(node))
@@ -121,9 +145,6 @@ static tg_status read_policy(tg_train_settings *s, const tg_node *node, const tg
     tg_status st = tg_opts_read(policy_options, &section, node, "alg.policy", arena, err);
     if (st == TG_OK)
         st = tg_policy_id_find(tg_node_get(node, "id"), "alg.policy.id", &s->policy, err);
-    if (st == TG_OK && !s->policy->built)
-        st = tgi_not_built(s, schema_only, tg_node_get(node, "id"), "alg.policy.id", err,
-                           "policy %s", s->policy->name);
     if (st == TG_OK && s->algo->masked && !s->policy->maskable)
         st = tg_node_fail(tg_node_get(node, "id"), "alg.policy.id", err,
                           "%s masks actions: use maskable_causal_lm_actor_critic_policy or "
@@ -144,15 +165,19 @@ static tg_status read_policy(tg_train_settings *s, const tg_node *node, const tg
     s->rollout_gen.weights =
         !strcmp(args->decode_dtype, "bf16") ? TG_WEIGHT_PACKED_BF16 : TG_WEIGHT_PACKED;
     s->rollout_gen.half_cache = !strcmp(args->kv_dtype, "bf16");
+    if (s->policy->maskable) {
+        st = read_mask(s, node, err);
+        if (st != TG_OK) return st;
+    }
+    if (s->algo->critic_only && (s->critic == TG_CRITIC_SHARED || s->recompute))
+        return tg_node_fail(node, "alg.policy.args", err,
+                            "%s needs `critic: separate` and `recompute: false`", s->algo->name);
     return TG_OK;
 }
 
-static tg_status find_algorithm(tg_train_settings *s, const tg_node *id, bool schema_only,
-                                tg_error *err) {
+static tg_status find_algorithm(tg_train_settings *s, const tg_node *id, tg_error *err) {
     tg_error why;
     tg_status st = tg_algo_find(id->text, &s->algo, &why);
-    if (st == TG_UNSUPPORTED)
-        return tgi_not_built(s, schema_only, id, "alg.id", err, "algorithm %s", id->text);
     return st == TG_OK ? TG_OK : tg_node_fail(id, "alg.id", err, "%s", why.msg);
 }
 
@@ -160,7 +185,7 @@ static tg_status read_on_policy(tg_train_settings *s, const tg_node *alg, bool s
                                 tg_arena *arena, tg_error *err) {
     alg_section section;
     tg_status st = tg_opts_read(alg_options, &section, alg, "alg", arena, err);
-    if (st == TG_OK) st = find_algorithm(s, tg_node_get(alg, "id"), schema_only, err);
+    if (st == TG_OK) st = find_algorithm(s, tg_node_get(alg, "id"), err);
     if (st != TG_OK) return st;
     s->algo_opts = tg_arena_alloc(arena, s->algo->options_size + 1);
     if (!s->algo_opts) return tg_fail_nomem(err, s->algo->options_size);

@@ -80,6 +80,7 @@ typedef struct tg_train_settings {
     const tg_policy_id *policy;
     tg_policy_args policy_args;
     tg_critic critic;
+    tg_mask_opts mask;   /* of a maskable policy */
     bool keep_reference; /* in memory between rollouts */
     /* supervised */
     tg_supervised sup;

@@ -37,7 +37,8 @@ typedef struct supervised {
 } supervised;
 
 static tg_checkpoint_nets nets_of(const supervised *s) {
-    return (tg_checkpoint_nets){.model = {s->model}, .name = {"policy"}, .n = 1, .optim = s->optim};
+    return (tg_checkpoint_nets){
+        .model = {s->model}, .name = {"policy"}, .slot = {0}, .n = 1, .optim = s->optim};
 }
 
 /* ---- opening ------------------------------------------------------------------------------ */
@@ -272,7 +273,7 @@ static tg_status evaluate(supervised *s, tg_split split, double epoch, const cha
                           tg_error *err) {
     tg_pass_destroy(&s->pass); /* the generator needs the memory */
     tg_optim_rest(s->optim);
-    return tg_evaluate(s->run, s->model, split, epoch, heading, err);
+    return tg_evaluate(s->run, s->model, NULL, split, epoch, heading, err);
 }
 
 /* What is due at this step: the line of the log first, then the texts. */

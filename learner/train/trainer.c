@@ -31,10 +31,19 @@ typedef struct trainer {
     int64_t done;
 } trainer;
 
+static void add_net(tg_checkpoint_nets *nets, tg_model *m, const char *name, int slot) {
+    nets->model[nets->n] = m;
+    nets->name[nets->n] = name;
+    nets->slot[nets->n++] = slot;
+}
+
 static tg_checkpoint_nets nets_of(const trainer *t) {
-    tg_checkpoint_nets nets = {
-        .model = {t->ac->policy, t->ac->value}, .name = {"policy", "value"}, .optim = t->ac->optim};
-    nets.n = t->ac->critic == TG_CRITIC_SHARED ? 1 : 2;
+    const tg_actor_critic *ac = t->ac;
+    tg_checkpoint_nets nets = {.optim = ac->optim};
+    bool only = t->run->settings->algo->critic_only;
+    add_net(&nets, ac->policy, "policy", only ? -1 : 0);
+    if (ac->critic == TG_CRITIC_SEPARATE) add_net(&nets, ac->value, "value", only ? 0 : 1);
+    if (ac->mask_model) add_net(&nets, ac->mask_model, "mask", -1);
     return nets;
 }
 
@@ -52,9 +61,14 @@ static tg_status open_networks(trainer *t, tg_error *err) {
                                  .keep_reference = s->keep_reference,
                                  .train = s->train,
                                  .recompute = s->recompute,
+                                 .critic_only = s->algo->critic_only,
+                                 .mask = s->mask,
                                  .seed = run->seed,
                                  .optim = s->optim,
                                  .train_caps = t->plan.caps};
+    opts.mask.compat = run->compat;
+    if (run->arch.kind == TG_KIND_SEQ2SEQ)
+        opts.train_caps = tg_pack_seq2seq_caps(opts.train_caps, run->max_prompt, run->max_new);
     return tg_actor_critic_open(&t->ac, run->be, &opts, err);
 }
 
@@ -67,6 +81,9 @@ static tg_status open_collector(trainer *t, tg_error *err) {
                             .first_episode = t->state.next_episode,
                             .max_failed = run->settings->eval.max_failed_rewards,
                             .gen = &run->rollout_gen,
+                            .mask_model = t->ac->mask_model,
+                            .mask = t->ac->mask,
+                            .special = run->special,
                             .stop = run->opts.halt};
     return tg_collector_create(&t->collector, run->pool, t->ac->policy, &opts, err);
 }
@@ -237,7 +254,8 @@ static tg_status save(trainer *t, tg_error *err) {
 
 static tg_status evaluate(trainer *t, tg_split split, int64_t epoch, const char *heading,
                           tg_error *err) {
-    return tg_evaluate(t->run, t->ac->policy, split, (double)epoch, heading, err);
+    return tg_evaluate(t->run, t->ac->policy, t->ac->mask_model, split, (double)epoch, heading,
+                       err);
 }
 
 /* What is due after `iteration` iterations. Epochs count from 0 as in RL4LMs: the evaluation after the first iteration is epoch 0. */

@@ -46,7 +46,7 @@ static bool setup(fixture *f) {
     if (!f->policy || !f->value) return false;
     tg_model *models[] = {f->policy, f->value};
     CHECK_OK(tg_optim_create(&f->optim, models, 2, &opts, &err));
-    f->nets = (tg_checkpoint_nets){{f->policy, f->value}, {"policy", "value"}, 2, f->optim};
+    f->nets = (tg_checkpoint_nets){{f->policy, f->value}, {"policy", "value"}, {0, 1}, 2, f->optim};
     return f->optim != NULL;
 }
 

@@ -26,7 +26,7 @@ static tg_status try_sample(const tg_gen_settings *s, const float *logits, int V
     CHECK(tg_gen_space_init(&w, V, err) == TG_OK);
     int n_prompt = n_history - n_new;
     tg_gen_context c = {history, n_history, n_prompt, 1000, history, n_prompt};
-    tg_status st = tg_sample(s, &c, logits, V, u, &w, d, err);
+    tg_status st = tg_sample(s, &c, logits, V, NULL, u, &w, d, err);
     tg_gen_space_fini(&w);
     return st;
 }

@@ -452,9 +452,7 @@ TEST(optimizer_decays_all_but_biases_and_goes_on_from_saved_moments) {
 TEST(algorithms_are_found_by_name) {
     const tg_algo_ops *a;
     REQUIRE_OK(tg_algo_find("ppo", &a, &err));
-    CHECK(a == &tg_algo_ppo && a->built);
-    CHECK_EQ(tg_algo_find("trpo", &a, &err), TG_UNSUPPORTED);
-    CHECK(a && !a->built && strstr(err.msg, "trpo"));
+    CHECK(a == &tg_algo_ppo);
     CHECK_EQ(tg_algo_find("pppo", &a, &err), TG_CONFIG);
     CHECK(strstr(err.msg, "did you mean \"ppo\""));
     for (const tg_algo_ops *const *p = tg_algo_list(); *p; p++) {
