@@ -2,6 +2,7 @@
  * thread. */
 #include "env-server/entry.h"
 
+#include "common/base/alloc.h"
 #include "common/base/str.h"
 
 #include <string.h>
@@ -22,6 +23,18 @@ const tg_entry *tg_registry_find(const tg_registry *r, const char *name) {
     for (size_t i = 0; (e = tg_registry_at(r, i)); i++)
         if (!strcmp(e->name, name)) return e;
     return NULL;
+}
+
+tg_status tg_state_open(void **state, size_t size, tg_open_fn *open, const void *options,
+                        const tg_open_context *ctx, tg_error *err) {
+    static const tg_open_context defaults = {0};
+    void *s = *state = tg_alloc(size);
+    if (!s) return tg_fail_nomem(err, size);
+    tg_status st = open ? open(s, options, ctx ? ctx : &defaults, err) : TG_OK;
+    if (st == TG_OK) return TG_OK;
+    tg_free(s);
+    *state = NULL;
+    return st;
 }
 
 static tg_status unknown_id(const tg_registry *r, const tg_node *id, const char *path,

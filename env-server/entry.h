@@ -43,6 +43,12 @@ typedef struct tg_open_context {
     const struct tg_datapool *train; /* the run's training split, borrowed; NULL: there is none */
 } tg_open_context;
 
+/* A component's zeroed state, opened. open NULL: nothing more to do; ctx NULL: all defaults. On failure *state is NULL. */
+typedef tg_status tg_open_fn(void *state, const void *options, const tg_open_context *ctx,
+                             tg_error *err);
+tg_status tg_state_open(void **state, size_t size, tg_open_fn *open, const void *options,
+                        const tg_open_context *ctx, tg_error *err) TG_MUST_CHECK;
+
 /* A component chosen by a config section {id: …, args: {…}}. entry NULL: none was chosen. */
 typedef struct tg_choice {
     const tg_entry *entry;

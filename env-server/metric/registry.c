@@ -38,17 +38,11 @@ const tg_registry *tg_metric_registry(void) {
 
 tg_status tg_metric_open(tg_metric *m, const tg_metric_ops *ops, const void *options,
                          const tg_open_context *ctx, tg_error *err) {
-    static const tg_open_context defaults = {0};
+    void *state;
     memset(m, 0, sizeof *m);
-    void *state = tg_alloc(ops->state_size);
-    if (!state) return tg_fail_nomem(err, ops->state_size);
-    tg_status st = ops->open ? ops->open(state, options, ctx ? ctx : &defaults, err) : TG_OK;
-    if (st != TG_OK) {
-        tg_free(state);
-        return st;
-    }
-    *m = (tg_metric){ops, state};
-    return TG_OK;
+    tg_status st = tg_state_open(&state, ops->state_size, ops->open, options, ctx, err);
+    if (st == TG_OK) *m = (tg_metric){ops, state};
+    return st;
 }
 
 void tg_metric_close(tg_metric *m) {

@@ -111,33 +111,18 @@ static tg_status score_cover(const void *state, const tg_reward_input *in, size_
 
 static const tg_opt no_options[] = {TG_OPT_END};
 
-const tg_reward_ops tg_reward_repeat_penalty = {
-    .entry = {.name = "common_gen_repeat_penalty",
-              .summary = "-1 when the text repeats the prompt's words, else 0.",
-              .options = no_options,
-              .built = true},
-    .terminal = true,
-    .deterministic = true,
-    .score = score_penalty,
-};
+#define RULE(id, text, function)                                                                   \
+    {                                                                                              \
+        .entry = {.name = id, .summary = text, .options = no_options, .built = true},              \
+        .terminal = true, .deterministic = true, .score = function                                 \
+    }
+static const char penalty[] = "-1 when the text repeats the prompt's words, else 0.";
 
+const tg_reward_ops tg_reward_repeat_penalty =
+    RULE("common_gen_repeat_penalty", penalty, score_penalty);
 /* Scores come in batches here anyway: the same function under its other name. */
-const tg_reward_ops tg_reward_repeat_penalty_batched = {
-    .entry = {.name = "common_gen_repeat_penalty_batched",
-              .summary = "-1 when the text repeats the prompt's words, else 0.",
-              .options = no_options,
-              .built = true},
-    .terminal = true,
-    .deterministic = true,
-    .score = score_penalty,
-};
-
-const tg_reward_ops tg_reward_concept_cover = {
-    .entry = {.name = "common_gen_concept_cover",
-              .summary = "Share of the prompt's concepts that the text uses, by Porter stem.",
-              .options = no_options,
-              .built = true},
-    .terminal = true,
-    .deterministic = true,
-    .score = score_cover,
-};
+const tg_reward_ops tg_reward_repeat_penalty_batched =
+    RULE("common_gen_repeat_penalty_batched", penalty, score_penalty);
+const tg_reward_ops tg_reward_concept_cover =
+    RULE("common_gen_concept_cover",
+         "Share of the prompt's concepts that the text uses, by Porter stem.", score_cover);

@@ -38,17 +38,12 @@ const tg_registry *tg_reward_registry(void) {
 
 tg_status tg_reward_open(tg_reward *r, const tg_reward_ops *ops, const void *options,
                          const tg_open_context *ctx, tg_error *err) {
-    static const tg_open_context defaults = {0};
+    void *state;
     memset(r, 0, sizeof *r);
-    void *state = tg_alloc(ops->state_size);
-    if (!state) return tg_fail_nomem(err, ops->state_size);
-    tg_status st = ops->open ? ops->open(state, options, ctx ? ctx : &defaults, err) : TG_OK;
-    if (st != TG_OK) {
-        tg_free(state);
-        return st;
-    }
-    *r = (tg_reward){.ops = ops, .name = ops->entry.name, .weight = 1.0, .state = state};
-    return TG_OK;
+    tg_status st = tg_state_open(&state, ops->state_size, ops->open, options, ctx, err);
+    if (st == TG_OK)
+        *r = (tg_reward){.ops = ops, .name = ops->entry.name, .weight = 1.0, .state = state};
+    return st;
 }
 
 void tg_reward_close(tg_reward *r) {
