@@ -40,23 +40,65 @@ INLINE void transpose4(float *to, size_t ld_to, const float *from, size_t ld_fro
     memcpy(to + 3 * ld_to, &r3, sizeof r3);
 }
 
-/* to[k * ld_to + i] = from[i * ld_from + k], a few cache lines of four rows at a time: rows a multiple of 4 KB apart evict each other. */
+#if defined(TG_ISA_AVX512) || defined(TG_ISA_AVX2)
+/* Eight rows by eight: pairs of floats, then of pairs, then halves change places. */
+INLINE void transpose8(float *to, size_t ld_to, const float *from, size_t ld_from) {
+    typedef float v8 __attribute__((vector_size(32)));
+    v8 r[8], s[8];
+    for (int i = 0; i < 8; i++) memcpy(&r[i], from + (size_t)i * ld_from, sizeof r[i]);
+    for (int i = 0; i < 8; i += 2) {
+        s[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+        s[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+    }
+    for (int i = 0; i < 8; i += 4)
+        for (int h = 0; h < 2; h++) {
+            r[i + 2 * h] =
+                __builtin_shufflevector(s[i + h], s[i + h + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+            r[i + 2 * h + 1] =
+                __builtin_shufflevector(s[i + h], s[i + h + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+        }
+    for (int i = 0; i < 4; i++) {
+        v8 low = __builtin_shufflevector(r[i], r[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        v8 high = __builtin_shufflevector(r[i], r[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+        memcpy(to + (size_t)i * ld_to, &low, sizeof low);
+        memcpy(to + (size_t)(i + 4) * ld_to, &high, sizeof high);
+    }
+}
+#define BLOCK 8
+#define TRANSPOSE_BLOCK transpose8
+#else
+#define BLOCK 4
+#define TRANSPOSE_BLOCK transpose4
+#endif
+
+/* `rows` rows, BLOCK or fewer, over k0 .. k1 - 1. */
+INLINE void transpose_rows(float *to, size_t ld_to, const float *from, size_t ld_from, int rows,
+                           int k0, int k1) {
+    int k = k0;
+    if (rows == BLOCK)
+        for (; k + BLOCK <= k1; k += BLOCK)
+            TRANSPOSE_BLOCK(to + (size_t)k * ld_to, ld_to, from + k, ld_from);
+    else if (rows == 4)
+        for (; k + 4 <= k1; k += 4) transpose4(to + (size_t)k * ld_to, ld_to, from + k, ld_from);
+    for (; k < k1; k++)
+        for (int i = 0; i < rows; i++) to[(size_t)k * ld_to + i] = from[(size_t)i * ld_from + k];
+}
+
+/* to[k * ld_to + i] = from[i * ld_from + k], a few cache lines of a few rows at a time: rows a multiple of 4 KB apart evict each
+ * other. The last rows may be done twice. */
 INLINE void transpose(float *to, size_t ld_to, const float *from, size_t ld_from, int rows, int K) {
     enum { RUN = 64 };
     for (int k0 = 0, k1; k0 < K; k0 = k1) {
         k1 = K - k0 < RUN ? K : k0 + RUN;
         int i = 0;
-        for (; i + 4 <= rows; i += 4) {
-            const float *row = from + (size_t)i * ld_from;
-            int k = k0;
-            for (; k + 4 <= k1; k += 4)
-                transpose4(to + (size_t)k * ld_to + i, ld_to, row + k, ld_from);
-            for (; k < k1; k++)
-                for (int r = 0; r < 4; r++)
-                    to[(size_t)k * ld_to + i + r] = row[(size_t)r * ld_from + k];
+        for (; i + BLOCK <= rows; i += BLOCK)
+            transpose_rows(to + i, ld_to, from + (size_t)i * ld_from, ld_from, BLOCK, k0, k1);
+        if (i == rows) continue;
+        const int left = rows >= BLOCK ? BLOCK : rows >= 4 ? 4 : rows;
+        for (; i < rows; i += left) {
+            const int at = i + left > rows ? rows - left : i;
+            transpose_rows(to + at, ld_to, from + (size_t)at * ld_from, ld_from, left, k0, k1);
         }
-        for (; i < rows; i++)
-            for (int k = k0; k < k1; k++) to[(size_t)k * ld_to + i] = from[(size_t)i * ld_from + k];
     }
 }
 
