@@ -120,6 +120,7 @@ static tg_status make_lists(tg_decoder *d, tg_error *err) {
 tg_status tg_decoder_create(tg_decoder **out, tg_model *m, tg_decoder_caps caps, tg_error *err) {
     *out = NULL;
     tg_status st = check_caps(&m->arch, caps, err);
+    if (st == TG_OK && m->half) st = tg_fail(err, TG_BUG, "decoder: of a halved model");
     if (st != TG_OK) return st;
     tg_decoder *d = tg_alloc(sizeof *d);
     if (!d) return tg_fail_nomem(err, sizeof *d);

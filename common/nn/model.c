@@ -20,6 +20,7 @@ enum { INIT_PIECE = 1 << 16 }; /* floats per random stream */
 void tg_model_destroy(tg_model **m) {
     if (!*m) return;
     tg_backend_free((*m)->be, (*m)->data);
+    tg_backend_free((*m)->be, (*m)->half);
     tg_backend_free((*m)->be, (*m)->grad);
     tg_params_fini(&(*m)->params);
     tg_free((*m)->folder);

@@ -29,6 +29,7 @@ typedef struct tg_model {
         grad; /* (params.grad_total); NULL when not trainable. Passes accumulate into it; the optimizer clears it */
     char *folder;     /* where it came from, or NULL */
     bool resting;     /* data holds zeros: see tg_model_rest */
+    void *half;       /* the matrices as bf16, after tg_model_halve; else NULL */
     uint64_t version; /* grows when weights change: who writes to data calls tg_model_changed */
     /* private: config.json and generation_config.json as they were in the folder, kept for save;
      * NULL: none */
@@ -69,6 +70,11 @@ void tg_model_destroy(tg_model **m);
  * there is nothing to do. */
 tg_status tg_model_rest(tg_model *m, tg_error *err) TG_MUST_CHECK;
 tg_status tg_model_wake(tg_model *m, tg_error *err) TG_MUST_CHECK;
+/* Rounds the matrices of a model that is not trained to bf16 and gives back the memory they had: passes then multiply with those, in
+ * f32. They cannot be read as f32, saved or decoded with any more. An encoder's, and those that only a source meets, stay f32. */
+tg_status tg_model_halve(tg_model *m, tg_error *err) TG_MUST_CHECK;
+/* Bytes that a halved model takes: for the memory plan. */
+size_t tg_model_half_bytes(const tg_arch *arch);
 
 /* The table of a model opened with these flags. */
 tg_status tg_model_params(tg_params *p, const tg_arch *arch, unsigned flags,

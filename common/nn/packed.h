@@ -13,5 +13,7 @@
 /* t->layers NULL: only the size is found. Nothing when the form is PLAIN. */
 void tg_carve_packed(tg_carve *c, const tg_arch *arch, tg_trunk *t, tg_weight_form form);
 void tg_packed_fill(const tg_trunk *t);
+/* Finds the matrices of a halved model (tg_model_halve). */
+void tg_packed_half(tg_trunk *t, void *half);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
+#include "common/nn/packed.h"
 #include "common/nn/positions.h"
 
 #include <math.h>
@@ -43,6 +44,7 @@ tg_status tg_trunk_init(tg_trunk *t, const tg_model *m, tg_stack stack, tg_error
         t->top.w[TG_ROLE_HEAD_W] = t->top.w[TG_ROLE_TOKEN_EMBED];
         t->top.g[TG_ROLE_HEAD_W] = t->top.g[TG_ROLE_TOKEN_EMBED];
     }
+    if (m->half && stack == TG_STACK_MAIN) tg_packed_half(t, m->half);
     return TG_OK;
 }
 

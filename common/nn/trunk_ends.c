@@ -10,7 +10,8 @@ static void embed_tokens(const tg_trunk *t, float *y, const int32_t *tokens, con
     const tg_arch *a = &t->arch;
     const float *table = t->top.w[TG_ROLE_POS_EMBED];
     int E = tg_trunk_embed_width(a);
-    ops->embed_forward(t->be, y, t->top.w[TG_ROLE_TOKEN_EMBED], tokens, N, E, false);
+    const tg_weight words = tg_trunk_weight(t, &t->top, TG_ROLE_TOKEN_EMBED, true);
+    ops->weight_rows(t->be, y, words, tokens, N, a->vocab_size, E);
     if (tg_trunk_scales(a)) ops->scale(t->be, y, a->embed_scale, (size_t)N * (size_t)E);
     if (a->types) ops->embed_forward(t->be, y, t->top.w[TG_ROLE_TYPE_EMBED], types, N, E, true);
     if (table && !a->norm_first && !a->wide_positions)

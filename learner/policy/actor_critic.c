@@ -30,7 +30,8 @@ tg_status tg_actor_critic_open(tg_actor_critic **out, tg_backend *be,
     *out = NULL;
     tg_model *policy = NULL, *value = NULL, *ref = NULL;
     tg_status st = open_models(be, opts, &policy, &value, &ref, err);
-    bool rests = ref && !opts->keep_reference;
+    bool rests = ref && !opts->keep_reference && !opts->half_reference;
+    if (st == TG_OK && ref && opts->half_reference) st = tg_model_halve(ref, err);
     if (st == TG_OK && rests) st = tg_model_rest(ref, err);
     if (st == TG_OK) {
         st = tg_actor_critic_create(out, opts, policy, value, ref, err);

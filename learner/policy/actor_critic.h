@@ -27,6 +27,7 @@ typedef struct tg_actor_critic_opts {
     bool reference; /* false: no reference model (supervised) */
     bool
         keep_reference; /* in memory; else (open only) it is read from the folder for each scoring */
+    bool half_reference; /* (open only) in memory, its matrices as bf16 */
     unsigned
         train; /* TG_MODEL_TRAINABLE (also when 0) or TG_MODEL_TRAIN_LAST, of policy and critic */
     bool critic_only; /* the optimizer does not touch the policy */

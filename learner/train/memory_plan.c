@@ -127,8 +127,10 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
         add(p, "critic: optimizer", TG_PHASE_ALWAYS, share, critic.state);
         add(p, "critic: gradients", TG_PHASE_UPDATE, share, critic.grads);
     }
-    add(p, "reference: parameters", s->keep_reference ? TG_PHASE_ALWAYS : TG_PHASE_SCORE,
-        "alg.policy.args.reference: folder", tg_model_bytes(arch, 0));
+    add(p, "reference: parameters",
+        s->keep_reference || s->half_reference ? TG_PHASE_ALWAYS : TG_PHASE_SCORE,
+        "alg.policy.args.reference: folder",
+        s->half_reference ? tg_model_half_bytes(arch) : tg_model_bytes(arch, 0));
     if (s->policy && s->policy->maskable)
         add(p, "mask model: parameters", TG_PHASE_ALWAYS, SMALLER, tg_model_bytes(arch, 0));
     const char *less = "a smaller alg.args.microbatch_tokens, or alg.policy.args.recompute: true";

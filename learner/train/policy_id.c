@@ -31,6 +31,9 @@
         TG_OPT_STR_ONE_OF(S, reference, "folder", "folder|memory",                                 \
                           "Between rollouts the reference's weights are in the model folder, "     \
                           "from which they are read again, or kept in memory."),                   \
+        TG_OPT_STR_ONE_OF(S, reference_dtype, "f32", "f32|bf16",                                   \
+                          "The reference's weights; bf16: half the memory, always in memory, its " \
+                          "log-probs a little off."),                                              \
         TG_OPT_STR_ONE_OF(S, decode_dtype, "f32", "f32|bf16",                                      \
                           "Weights with which rollouts are generated: bf16 reads half the bytes "  \
                           "for every token, from a distribution a little off the policy's."),      \

@@ -162,6 +162,7 @@ static tg_status read_policy(tg_train_settings *s, const tg_node *node, const tg
     s->train = tgi_train_flags(args->num_layers_unfrozen);
     s->recompute = args->recompute;
     s->keep_reference = !strcmp(args->reference, "memory");
+    s->half_reference = !strcmp(args->reference_dtype, "bf16");
     s->rollout_gen.weights =
         !strcmp(args->decode_dtype, "bf16") ? TG_WEIGHT_PACKED_BF16 : TG_WEIGHT_PACKED;
     s->rollout_gen.half_cache = !strcmp(args->kv_dtype, "bf16");

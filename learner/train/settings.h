@@ -82,6 +82,7 @@ typedef struct tg_train_settings {
     tg_critic critic;
     tg_mask_opts mask;   /* of a maskable policy */
     bool keep_reference; /* in memory between rollouts */
+    bool half_reference; /* as bf16, always in memory */
     /* supervised */
     tg_supervised sup;
     /* schema only: the first thing this version does not build, "" if none */

@@ -59,6 +59,7 @@ static tg_status open_networks(trainer *t, tg_error *err) {
                                  .critic = s->critic,
                                  .reference = true,
                                  .keep_reference = s->keep_reference,
+                                 .half_reference = s->half_reference,
                                  .train = s->train,
                                  .recompute = s->recompute,
                                  .critic_only = s->algo->critic_only,

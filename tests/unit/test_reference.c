@@ -56,6 +56,40 @@ static tg_rollout *rollout(void) {
     return r;
 }
 
+/* Weights rounded to 8 bits: log-probs move by about the rounding error of a product's terms, and not at all from run to run. */
+TEST(a_reference_as_bf16_scores_almost_the_same) {
+    tg_backend *be;
+    REQUIRE_OK(tg_backend_open(&be, "cpu", 2, &err));
+    const char *folder = save(be, 5);
+    tg_actor_critic *ac;
+    REQUIRE_OK(tg_actor_critic_open(
+        &ac, be,
+        &(tg_actor_critic_opts){.model_folder = folder,
+                                .critic = TG_CRITIC_SHARED,
+                                .reference = true,
+                                .half_reference = true,
+                                .seed = 1,
+                                .optim = {.kind = "sgd"},
+                                .train_caps = {.tokens = 40, .seqs = 4, .actions = 40}},
+        &err));
+    tg_rollout *a = rollout(), *b = rollout();
+    REQUIRE(a && b);
+    REQUIRE_OK(tg_actor_critic_score(ac, a, &err));
+    REQUIRE_OK(tg_actor_critic_score(ac, b, &err));
+    CHECK(!memcmp(a->ref_logp, b->ref_logp, (size_t)a->n_actions * sizeof(float)));
+    double most = 0;
+    for (int i = 0; i < a->n_actions; i++)
+        most = fmax(most, fabs((double)a->logp[i] - (double)a->ref_logp[i]));
+    printf("# bf16 reference: log-probs differ by up to %.2g\n", most);
+    CHECK(most > 0 && most < 0.02);
+    CHECK(!ac->ref->resting && ac->ref->half);
+    CHECK(ac->ref->data[3] == 0); /* the embedding's memory is given back */
+    tg_actor_critic_destroy(&ac);
+    tg_rollout_destroy(&a);
+    tg_rollout_destroy(&b);
+    tg_backend_close(&be);
+}
+
 TEST(a_reference_that_rests_scores_as_one_that_is_kept) {
     tg_backend *be;
     REQUIRE_OK(tg_backend_open(&be, "cpu", 2, &err));
