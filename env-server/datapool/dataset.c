@@ -183,6 +183,8 @@ static tg_status try_below(search *s, const char *variable, const char *name, tg
 
 static tg_status try_usual(search *s, tg_error *err) {
     tg_status st = TG_OK;
+    const char *data = getenv("TEXTGEN_DATA");
+    if (!data || !*data) tried(s, "$TEXTGEN_DATA (not set)");
     for (size_t i = 0; s->d->names[i] && st == TG_OK; i++)
         st = try_below(s, "TEXTGEN_DATA", s->d->names[i], err);
     if (st == TG_OK && s->d->home) st = try_below(s, "HOME", s->d->home, err);
@@ -192,6 +194,7 @@ static tg_status try_usual(search *s, tg_error *err) {
         if (st == TG_OK && dir) st = try_folder(s, dir, err);
         tg_free(dir);
     }
+    if (st == TG_OK && !found(s) && s->d->hub[0]) tried(s, "the Hugging Face cache");
     return st;
 }
 

@@ -162,6 +162,12 @@ check 'score' "grep -qF '\"synthetic/dates_in_text\": {\"corpus\": 0.5, \"sample
 check 'score of a reward' "grep -qF '\"rewards\": {\"sentences_with_dates\": [1.0, 0.0]}' '$tmp/score.json'" "$tmp/score.json"
 "$env" data "$config" --n 2 --split val --jsonl >"$tmp/data.txt"
 check 'data' "[ \"\$(head -n 1 '$tmp/data.txt')\" = '{\"id\": 0, \"prompt\": \"Hello the\", \"references\": [], \"meta\": null}' ] && [ \$(wc -l <'$tmp/data.txt') = 2 ]" "$tmp/data.txt"
+"$env" data "$config" --limit 1 --json >"$tmp/data.txt"
+check 'data in tokens' "grep -qE '\"tokens\": [0-9]+, \"kept\": [0-9]+, \"truncated\": false' '$tmp/data.txt'" "$tmp/data.txt"
+"$env" data "$config" --limit 1 --json env.args.max_prompt_length=1 env.args.prompt_truncation_side=right >"$tmp/data.txt"
+check 'data cut' "grep -qF '\"kept\": 1, \"truncated\": true, \"truncation_side\": \"right\"' '$tmp/data.txt'" "$tmp/data.txt"
+"$env" data "$config" --limit 1 env.args.max_prompt_length=1 >"$tmp/data.txt"
+check 'data cut, as text' "grep -q 'tokens cut …\]' '$tmp/data.txt' && grep -q '1 of 10 samples, prompts of' '$tmp/data.txt'" "$tmp/data.txt"
 "$env" check "$config" env.n_envs=9 >"$tmp/check.json"
 check 'check' "grep -qF '\"n_envs\": 9, \"args\": {\"max_episode_length\": 20' '$tmp/check.json'" "$tmp/check.json"
 for kind in datapool reward metric; do

@@ -229,6 +229,10 @@ static tg_status index_columns(tg_pq_file *f, const char *const *columns, tg_err
     f->used = tg_arena_array(&f->arena, root->n_children + 1, sizeof *f->used);
     f->columns = tg_alloc_array(f->meta.n_leaves ? f->meta.n_leaves : 1, sizeof *f->columns);
     if (!f->used || !f->columns) return tg_fail_nomem(err, root->n_children);
+    bool any = false;
+    for (size_t i = 0; i < root->n_children; i++)
+        any |= is_wanted(columns, root->children[i]->name);
+    if (!any) columns = NULL; /* so that a message can say what there is */
     for (size_t i = 0; i < root->n_children; i++) {
         const tg_pq_node *top = root->children[i];
         f->used[i] = is_wanted(columns, top->name);

@@ -10,7 +10,8 @@
 
 typedef struct tg_pq_file tg_pq_file;
 
-/* columns: NULL-terminated names of top-level columns, NULL for all; unknown ones are passed over.
+/* columns: NULL-terminated names of top-level columns, NULL for all; unknown ones are passed over,
+ * and where none is known all are read.
  * TG_UNSUPPORTED: one of them has a type that is not read. */
 tg_status tg_pq_file_open(tg_pq_file **out, const char *path, const char *const *columns,
                           tg_error *err) TG_MUST_CHECK;

@@ -55,7 +55,7 @@ tg_status tg_table_open_csv(tg_table *t, const char *path, const tg_csv_format *
                             tg_error *err) TG_MUST_CHECK;
 
 /* columns: NULL-terminated names of the columns that are read, NULL for all; those that a file
- * lacks are left out. */
+ * lacks are left out, and a file that lacks all of them is read whole. */
 tg_status tg_table_open_parquet(tg_table *t, const char *path, const char *const *columns,
                                 tg_error *err) TG_MUST_CHECK;
 
