@@ -119,9 +119,12 @@ static tg_status make_all_special(tg_tokenizer *t, const json_t *file, tg_error 
     tg_status st = TG_OK;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0] && st == TG_OK; i++)
         st = make_special(t, json_object_get(file, keys[i]), err);
-    const json_t *more = json_object_get(file, "additional_special_tokens");
-    for (size_t i = 0; i < json_array_size(more) && st == TG_OK; i++)
-        st = make_special(t, json_array_get(more, i), err);
+    static const char *const lists[] = {"additional_special_tokens", "extra_special_tokens"};
+    for (size_t k = 0; k < 2; k++) {
+        const json_t *more = json_object_get(file, lists[k]);
+        for (size_t i = 0; i < json_array_size(more) && st == TG_OK; i++)
+            st = make_special(t, json_array_get(more, i), err);
+    }
     return st;
 }
 
@@ -179,7 +182,6 @@ tg_status tg_settings_apply(tg_tokenizer *t, const tg_side_files *f, tg_error *e
     t->truncate_left = is_left(f, "truncation_side", false);
     double type = json_number_value(json_object_get(f->tokenizer, "pad_token_type_id"));
     t->pad_type = type > 0 && type < 256 ? (uint8_t)type : 0;
-    t->clean_up = json_is_true(json_object_get(f->tokenizer, "clean_up_tokenization_spaces"));
     const json_t *prefix = json_object_get(f->tokenizer, "add_prefix_space");
     if (fam && fam->prefix_space && json_is_boolean(prefix) && t->pretok.byte_level)
         t->pretok.part[t->pretok.n - 1].prefix_space = json_is_true(prefix);

@@ -27,7 +27,6 @@ struct tg_tokenizer {
     int64_t max_length;
     bool truncate_left, pad_left; /* truncation_side, padding_side */
     uint8_t pad_type;             /* pad_token_type_id */
-    bool clean_up;                /* clean_up_tokenization_spaces */
     char *config_json;            /* tokenizer_config.json as it was read; NULL: there was none */
     char *special_json;           /* special_tokens_map.json */
     tg_buf spm; /* the SentencePiece model, when no tokenizer.json says the same; else empty */

@@ -332,7 +332,7 @@ static tg_status train(training *t, const tg_unigram_trainer *u, const tg_unigra
 
 #define SPECIAL(id, name)                                                                          \
     "{\"id\":" id ",\"content\":\"" name "\",\"single_word\":false,\"lstrip\":false,\"rstrip\":"   \
-                                         "false,\"normalized\":false,\"special\":true}"
+    "false,\"normalized\":false,\"special\":true}"
 #define METASPACE                                                                                  \
     "{\"type\":\"Metaspace\",\"replacement\":\"" MARK                                              \
     "\",\"prepend_scheme\":\"always\",\"split\":true}"
@@ -353,9 +353,9 @@ static void write_json(tg_buf *out, const training *t) {
                                          "\"single\":[" TEXT("A") "," END "],\"pair\":[" TEXT(
                                              "A") "," END
                                                   "," TEXT("B") "," END "],\"special_tokens\":{\"</"
-                                                                        "s>\":{\"id\":\"</"
-                                                                        "s>\",\"ids\":[1],"
-                                                                        "\"tokens\":[\"</s>\"]}}},"
+                                                                "s>\":{\"id\":\"</"
+                                                                "s>\",\"ids\":[1],"
+                                                                "\"tokens\":[\"</s>\"]}}},"
                                                                 "\"decoder\":" METASPACE
                                                                 ",\"model\":{\"type\":\"Unigram\","
                                                                 "\"unk_id\":2,"

@@ -4,7 +4,7 @@
  *   bench_tokenizer     a table on stdout, JSON lines into $TEXTGEN_BENCH_JSON when set
  *
  * Text: the lines of $TEXTGEN_BENCH_TEXT, or words made here. Tokenizers: gpt2, t5-small and bert-base-uncased below
- * $TEXTGEN_ASSETS, or ones made from the text. Both are left in $BUILD/bench/tokenizer for the peer. */
+ * $TEXTGEN_ASSETS, or ones made from the text; qwen2.5, which cuts by a regular expression, only when it is there. Both are left in $BUILD/bench/tokenizer for the peer. */
 #include "common/base/alloc.h"
 #include "common/base/file.h"
 #include "common/text/bpe_train.h"
@@ -125,14 +125,21 @@ static tg_status train(const char *kind, const tg_buf *text, tg_tokenizer **out,
     return st;
 }
 
+static bool has_asset(const char *name) {
+    const char *assets = getenv("TEXTGEN_ASSETS");
+    char folder[600];
+    snprintf(folder, sizeof folder, "%s/%s", assets ? assets : "", name);
+    return assets && tg_path_exists(folder);
+}
+
 static tg_tokenizer *make(const char *kind, const char *asset, const tg_buf *text) {
     const char *assets = getenv("TEXTGEN_ASSETS");
     tg_tokenizer *t = NULL;
     tg_error err = {0};
     char folder[600];
     snprintf(folder, sizeof folder, "%s/%s", assets ? assets : "", asset);
-    tg_status st = assets && tg_path_exists(folder) ? tg_tokenizer_open(&t, folder, &err)
-                                                    : train(kind, text, &t, &err);
+    tg_status st =
+        has_asset(asset) ? tg_tokenizer_open(&t, folder, &err) : train(kind, text, &t, &err);
     if (st == TG_OK) st = tg_tokenizer_save(t, path_of(kind), &err);
     if (st != TG_OK) die(kind, &err);
     return t;
@@ -243,6 +250,7 @@ int main(void) {
     if (tg_team_create(&team, 2, &err) != TG_OK) die("threads", &err);
     printf("%zu lines, %.2f MB\n", n, (double)text.len / 1e6);
     measure("bpe", "gpt2", &text, lines, n, team);
+    if (has_asset("qwen2.5")) measure("bpe split", "qwen2.5", &text, lines, n, team);
     measure("unigram", "t5-small", &text, lines, n, team);
     measure("wordpiece", "bert-base-uncased", &text, lines, n, team);
     tg_team_destroy(&team);

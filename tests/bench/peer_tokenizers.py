@@ -35,7 +35,9 @@ def best(run):
     return min(times), out
 
 
-for kind in ("bpe", "unigram", "wordpiece"):
+for kind in ("bpe", "bpe split", "unigram", "wordpiece"):
+    if not os.path.exists(f"{folder}/{kind}/tokenizer.json"):
+        continue
     t = tokenizers.Tokenizer.from_file(f"{folder}/{kind}/tokenizer.json")
     t.no_padding(), t.no_truncation()
     seconds, rows = best(lambda: t.encode_batch(lines))
