@@ -44,7 +44,8 @@ def random_model(family, seed, settings, scale=0.2):
     with torch.no_grad():
         for name, p in model.named_parameters():
             norm = p.dim() == 1 and name.endswith("weight")
-            p.copy_(torch.randn_like(p) * scale + (1.0 if norm else 0.0))
+            around = 1.0 if norm and not family.startswith("gemma") else 0.0  # gemma adds 1 itself
+            p.copy_(torch.randn_like(p) * scale + around)
     return model, (torch.randn(1, config.hidden_size) * 0.3).requires_grad_(True)
 
 
