@@ -1,5 +1,6 @@
 /* Episodes by name. An episode is some megabytes of JSON with thousands of samples, so the last few
- * are kept parsed; that cache is the only state, behind a lock. */
+ * are kept parsed; that cache is the only state, behind a lock. Rows are shared by threads: jansson
+ * counts references atomically, and nobody changes a row that was parsed from a file. */
 #include "env-server/datapool/episodes.h"
 
 #include "common/base/alloc.h"
