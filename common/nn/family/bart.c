@@ -184,6 +184,7 @@ static tg_status read_vocabularies(tg_arch *a, const tg_config_json *c, tg_error
     int32_t *ids[] = {&a->bos_id, &a->eos_id, &a->pad_id, &a->start_id};
     for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
         if (*ids[i] >= size) *ids[i] = -1;
+    if (a->start_id < 0) a->start_id = a->eos_id;
     return TG_OK;
 }
 
