@@ -90,8 +90,8 @@ static void update(tg_backend *be, int microbatch, bool recompute, gradient *out
     for (int i = 0; i < r->n_actions; i++) r->task_reward[i] = i % 3;
     tg_rollout_finish(r, &(tg_returns_opts){.gamma = 0.99, .gae_lambda = 0.95});
     tg_update_stats stats;
-    REQUIRE_OK(ppo->update(out->ac, &opts, r, &(tg_order){.seed = 1}, &(tg_update_probe){out, keep},
-                           &stats, &err));
+    REQUIRE_OK(ppo->update(out->ac, &opts, r, &(tg_order){.seed = 1},
+                           &(tg_update_probe){.arg = out, .minibatch = keep}, &stats, &err));
     CHECK_EQ(stats.minibatches, 2);
     CHECK(stats.first_ratio_error < 1e-5);
     *weights = malloc(policy->params.total * sizeof(float));

@@ -243,8 +243,8 @@ TEST(every_minibatch_of_an_update) {
     tg_rollout_finish(r, &(tg_returns_opts){.gamma = 0.99, .gae_lambda = 0.95});
     watch w = {0};
     tg_update_stats stats;
-    REQUIRE_OK(ppo->update(ac, &opts, r, &(tg_order){.seed = 1}, &(tg_update_probe){&w, look},
-                           &stats, &err));
+    REQUIRE_OK(ppo->update(ac, &opts, r, &(tg_order){.seed = 1},
+                           &(tg_update_probe){.arg = &w, .minibatch = look}, &stats, &err));
     CHECK(w.n >= 6);
     tg_check(w.last == w.first, __FILE__, __LINE__, "%llu allocations in %d minibatches",
              w.last - w.first, w.n - 1);
