@@ -173,6 +173,17 @@ TEST(gpt2_keeps_less_and_gives_the_same_gradients) {
     }
 }
 
+/* So many logits that the head works on them in several panels. */
+TEST(a_large_vocabulary_gives_the_same_gradients) {
+    tg_backend *be;
+    REQUIRE_OK(tg_backend_open(&be, "cpu", 2, &err));
+    tg_arch large = gpt2;
+    large.n_layers = 2;
+    large.vocab_size = 20011;
+    check_recompute(be, NULL, &large);
+    tg_backend_close(&be);
+}
+
 /* Folders of recorded models with a language head below golden/<group>. */
 static int check_group(tg_backend *be, const char *group) {
     char base[600];

@@ -41,7 +41,7 @@ static int panel_columns(int rows, int V) {
 }
 
 static void set_space(head_job *j, tg_backend *be, int i, int rows, int V) {
-    j->panel = j->extra.kept ? TG_MIN(PANEL, V) : panel_columns(rows, V);
+    j->panel = panel_columns(rows, V); /* kept or not: the same sums, bit by bit */
     j->space = j->extra.kept ? j->extra.kept + (size_t)i * (size_t)V
                              : tg_backend_scratch(be, LOGIT_FLOATS * sizeof(float));
     j->ld = (size_t)(j->extra.kept ? V : j->panel);

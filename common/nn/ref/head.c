@@ -48,7 +48,7 @@ void tg_ref_head_backward(tg_backend *be, float *dx, float *dw, const float *dlo
         for (int c = 0; c < C; c++) dxi[c] = 0;
         for (int j = 0; j < V; j++) {
             double l = extra.kept ? (double)extra.kept[(size_t)i * (size_t)V + (size_t)j]
-                                  : logit(xi, w, C, V, i, j, extra);
+                                  : (double)(float)logit(xi, w, C, V, i, j, extra);
             double lp = l - (double)lse[i], p = exp(lp);
             double d = (double)dlogp[i] * ((j == tokens[i]) - p) -
                        (double)dentropy[i] * p * (lp + (double)entropy[i]);
