@@ -92,6 +92,24 @@ train ppo.yml part $shared train_evaluation.n_iters=8 --resume
 cmp -s whole/model/model.safetensors part/model/model.safetensors && cmp -s whole/rollout_info.jsonl part/rollout_info.jsonl && ok || bad "shared critic, extended" part.log
 [ ! -e whole/checkpoints/checkpoint_8/value.safetensors ] && ok || bad "a shared critic has no network of its own"
 
+# The other algorithms: any number of workers, and a run that was stopped after three iterations and extended to six.
+masked="{id: maskable_causal_lm_actor_critic_policy, args: {model_name: $work/sft/model, mask_type: learned_top_p, top_mask: 0.8,
+  min_tokens_to_keep: 5, target_update_iterations: 2, generation_kwargs: {do_sample: true, top_k: 0, max_new_tokens: 10}}}"
+algorithm() { # algorithm NAME OVERRIDE…
+    local name=$1; shift
+    local n=train_evaluation.n_iters=6 often="train_evaluation.eval_every=6 train_evaluation.save_every=3"
+    train ppo.yml "$name-whole" alg.id="$name" "$@" $n $often --workers 1
+    train ppo.yml "$name-more" alg.id="$name" "$@" $n $often --workers 3 && same "$name, 3 workers" "$name-whole" "$name-more"
+    train ppo.yml "$name-part" alg.id="$name" "$@" train_evaluation.n_iters=3 $often
+    train ppo.yml "$name-part" alg.id="$name" "$@" $n $often --resume
+    cmp -s "$name-whole/model/model.safetensors" "$name-part/model/model.safetensors" &&
+        cmp -s "$name-whole/rollout_info.jsonl" "$name-part/rollout_info.jsonl" && ok || bad "$name, extended" "$name-part.log"
+}
+algorithm a2c 'alg.args={n_steps: 16, learning_rate: 0.003}'
+algorithm nlpo "alg.policy=$masked"
+[ -e nlpo-whole/checkpoints/checkpoint_6/mask.safetensors ] && ok || bad "a checkpoint of NLPO holds the mask model"
+algorithm trpo 'alg.args={n_steps: 16, batch_size: 16, learning_rate: 0.003, n_critic_updates: 2, cg_max_steps: 4}'
+
 # The last evaluation on val is written once, and twice where RL4LMs's behaviour is asked for.
 train ppo.yml quirk train_evaluation.n_iters=2 train_evaluation.eval_every=2 compat=rl4lms
 [ "$(wc -l <whole/val_split_metrics.jsonl) $(wc -l <quirk/val_split_metrics.jsonl)" = "2 3" ] && ok || bad "lines of val metrics" quirk.log
