@@ -6,7 +6,7 @@
 - sampling under every warper, by chi-square against torch's probabilities; beam sampling against the frequencies of transformers';
 - stop strings, and defaults from generation_config.json or config.json.
 
-CASES (default 12, for each model), FAMILY (default all) and SEED come from the environment. Group beam search is compared with
+CASES (default 6, for each model), FAMILY (default all) and SEED come from the environment. Group beam search is compared with
 transformers 4 where the environment of the PPO benchmark is there.
 """
 import json
@@ -29,7 +29,7 @@ from generate_cases import OLD_PYTHON, Old, has_old, random_settings, textgen_ge
 from wheel import wheel
 
 BUILD = os.environ.get("BUILD", "build")
-CASES = int(os.environ.get("CASES", 12))
+CASES = int(os.environ.get("CASES", 6))
 SEED = int(os.environ.get("SEED", 100))
 TINY = "configs/models/tiny"
 CAUSAL = ["gpt_neo", "gptj", "gpt_neox", "opt", "bloom", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2"]
