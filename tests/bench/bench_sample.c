@@ -45,7 +45,7 @@ static double sample_seconds(const tg_gen_settings *s, const float *logits, int 
         tg_draw d;
         tg_error err;
         double start = cpu_seconds();
-        if (tg_sample(s, &c, logits, V, (double)i / ROUNDS, w, &d, &err) != TG_OK) return -1;
+        if (tg_sample(s, &c, logits, V, NULL, (double)i / ROUNDS, w, &d, &err) != TG_OK) return -1;
         double took = cpu_seconds() - start;
         best = took < best ? took : best;
     }

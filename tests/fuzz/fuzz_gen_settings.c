@@ -23,7 +23,7 @@ static void use_sampler(const tg_gen_settings *s, const uint8_t *data, size_t si
         const tg_gen_context c = {tokens, n, PROMPT, LEN - PROMPT, tokens, PROMPT};
         tg_error err = {0};
         tg_draw d;
-        if (tg_sample(s, &c, row, V, (double)n / LEN, w, &d, &err) != TG_OK) {
+        if (tg_sample(s, &c, row, V, NULL, (double)n / LEN, w, &d, &err) != TG_OK) {
             TG_ASSERT(err.msg[0]);
             return;
         }
