@@ -6,6 +6,7 @@
 #include "env-server/metric/bootstrap.h"
 
 #include "common/base/alloc.h"
+#include "common/base/threads.h"
 #include "common/base/rng.h"
 
 #include <stdlib.h>
@@ -55,16 +56,35 @@ static double median(double *means) {
     return high - (high - low) * 0.5;
 }
 
-/* means: ROUNDS of each series. */
-static void resample_together(const double *x, size_t n, size_t n_series, double *means) {
-    tg_rng rng = tg_rng_at(0, TG_RNG_BOOTSTRAP, 0, 0);
-    for (size_t k = 0; k < ROUNDS; k++) {
-        for (size_t i = 0; i < n; i++) {
-            size_t at = (size_t)tg_rng_below(&rng, n);
-            for (size_t s = 0; s < n_series; s++) means[s * ROUNDS + k] += x[s * n + at];
-        }
-        for (size_t s = 0; s < n_series; s++) means[s * ROUNDS + k] /= (double)n;
+/* Rounds draw from streams of their own, so that any thread can do any of them. */
+typedef struct together {
+    const double *x;
+    size_t n, n_series;
+    double *means; /* ROUNDS of each series */
+} together;
+
+static void resample_round(void *arg, int k) {
+    const together *t = arg;
+    tg_rng rng = tg_rng_at(0, TG_RNG_BOOTSTRAP, (uint64_t)k, 0);
+    for (size_t i = 0; i < t->n; i++) {
+        size_t at = (size_t)tg_rng_below(&rng, t->n);
+        for (size_t s = 0; s < t->n_series; s++)
+            t->means[s * ROUNDS + (size_t)k] += t->x[s * t->n + at];
     }
+    for (size_t s = 0; s < t->n_series; s++) t->means[s * ROUNDS + (size_t)k] /= (double)t->n;
+}
+
+static tg_status resample_together(together *t, int threads, tg_error *err) {
+    tg_team *team = NULL;
+    if (threads != 0 && threads != 1) {
+        tg_status st = tg_team_create(&team, threads > 0 ? threads : 0, err);
+        if (st != TG_OK) return st;
+        tg_team_run(team, ROUNDS, resample_round, t);
+        tg_team_destroy(&team);
+        return TG_OK;
+    }
+    for (int k = 0; k < ROUNDS; k++) resample_round(t, k);
+    return TG_OK;
 }
 
 static void resample_as_numpy(tg_bootstrap *b, const double *x, size_t n, double *means) {
@@ -76,14 +96,15 @@ static void resample_as_numpy(tg_bootstrap *b, const double *x, size_t n, double
 }
 
 tg_status tg_bootstrap_mids(tg_bootstrap *b, const double *x, size_t n, size_t n_series,
-                            double *mid, tg_error *err) {
+                            int threads, double *mid, tg_error *err) {
     double *means = tg_alloc_array(ROUNDS * n_series, sizeof *means);
     if (!means) return tg_fail_nomem(err, ROUNDS * n_series * sizeof *means);
-    if (!b->numpy) resample_together(x, n, n_series, means);
-    for (size_t s = 0; s < n_series; s++) {
+    tg_status st = TG_OK;
+    if (!b->numpy) st = resample_together(&(together){x, n, n_series, means}, threads, err);
+    for (size_t s = 0; s < n_series && st == TG_OK; s++) {
         if (b->numpy) resample_as_numpy(b, x + s * n, n, means + s * ROUNDS);
         mid[s] = median(means + s * ROUNDS);
     }
     tg_free(means);
-    return TG_OK;
+    return st;
 }

@@ -23,8 +23,8 @@ typedef struct tg_bootstrap {
 void tg_bootstrap_init(tg_bootstrap *b, int64_t seed);
 /* x: n values (n > 0) of each of n_series, one series after the other; mid gets
  * n_series values. All series are resampled by the same draws, or, as
- * rouge-score does, one after the other with a seed. */
+ * rouge-score does, one after the other with a seed. threads: as tg_metric_input has them. */
 tg_status tg_bootstrap_mids(tg_bootstrap *b, const double *x, size_t n, size_t n_series,
-                            double *mid, tg_error *err) TG_MUST_CHECK;
+                            int threads, double *mid, tg_error *err) TG_MUST_CHECK;
 
 #endif

@@ -107,7 +107,7 @@ static tg_status compute(const void *state, const tg_metric_input *in, tg_metric
     tg_bootstrap_init(&b, o->seed);
     double mid[TG_ROUGE_TYPES];
     tg_status st = score_all(o, in, f, err);
-    if (st == TG_OK) st = tg_bootstrap_mids(&b, f, in->n, TG_ROUGE_TYPES, mid, err);
+    if (st == TG_OK) st = tg_bootstrap_mids(&b, f, in->n, TG_ROUGE_TYPES, in->threads, mid, err);
     for (int t = 0; t < TG_ROUGE_TYPES && st == TG_OK; t++)
         st = emit(o, (tg_rouge_type)t, mid[t], f + (size_t)t * in->n, in->n, out, err);
     tg_free(f);
