@@ -5,10 +5,12 @@
 #include "common/base/clock.h"
 #include "common/base/str.h"
 #include "common/nn/backend.h"
+#include "tests/support/bench_line.h"
 
 #include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 typedef struct shape {
@@ -18,6 +20,10 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
+    {"gemm/4096x768x768", 4096, 768, 768, 0, 0, 0},
+    {"gemm/4096x3072x768", 4096, 3072, 768, 0, 0, 0},
+    {"gemm/4096x768x3072", 4096, 768, 3072, 0, 0, 0},
+    {"gemm/16x3072x768", 16, 3072, 768, 0, 0, 0},
     {"qkv", 896, 2304, 768, 0, 0, 0},
     {"attention out", 896, 768, 768, 0, 0, 0},
     {"mlp up", 896, 3072, 768, 0, 0, 0},
@@ -105,6 +111,11 @@ int main(int argc, char **argv) {
         openblas_set_num_threads(1);
         printf("%-20s %9d x%6d x%5d%s %12.1f %12.1f\n", s->what, s->M, s->N, s->K,
                s->ta ? "'" : " ", x, y);
+        if (strchr(s->what, '/')) { /* the peers have it too */
+            const double flops = 2.0 * s->M * s->N * s->K;
+            tg_bench_line(&(tg_bench_result){s->what, flops / x * 1e-9, flops, 0, 0, NULL});
+            tg_bench_line(&(tg_bench_result){s->what, flops / y * 1e-9, flops, 0, 0, "OpenBLAS"});
+        }
         fflush(stdout);
         if (json)
             fprintf(json,

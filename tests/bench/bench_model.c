@@ -1,9 +1,10 @@
-/* A GPT-2-shaped model of 124 M parameters with random weights, f32, all cores: forward, training step and decoding, and the fused head
+/* GPT-2 of 124 M parameters and T5-base with random weights, f32, all cores: forward, training step and decoding, and the fused head
  * alone. Names and shapes are those of peer_torch.py.
  *
  *   bench_model [--batch N] [CASE…]      default: every case, each in a process of its own so that peak memory is its own */
 #include "common/base/alloc.h"
 #include "common/base/check.h"
+#include "common/base/file.h"
 #include "common/base/rng.h"
 #include "common/base/str.h"
 #include "common/nn/pass.h"
@@ -17,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LENGTH = 112, PROMPT = 64, NEW = 64, HEAD_ROWS = 4096 };
+enum { LENGTH = 112, SOURCE = 64, TARGET = 48, PROMPT = 64, NEW = 64, HEAD_ROWS = 4096 };
 
 typedef struct bench {
     const char *name;
@@ -58,7 +59,32 @@ static void report(const bench *b, double seconds, double flops, double bytes, c
     tg_bench_line(&(tg_bench_result){b->name, seconds, flops, bytes, peak, NULL});
 }
 
+static bool is_t5(const bench *b) {
+    return !strncmp(b->name, "t5", 2);
+}
+
+/* The architecture as a model folder describes it. */
+static void t5_arch(tg_arch *arch) {
+    static const char config[] =
+        "{\"model_type\": \"t5\", \"d_model\": 768, \"d_kv\": 64, \"d_ff\": 3072, \"num_layers\": "
+        "12, \"num_heads\": 12, \"vocab_size\": 32128, \"decoder_start_token_id\": 0, "
+        "\"pad_token_id\": 0, \"eos_token_id\": 1}";
+    char folder[] = "/tmp/textgen-bench.XXXXXX";
+    TG_ASSERT(mkdtemp(folder));
+    char *path = tg_path_join(folder, "config.json");
+    TG_ASSERT(path);
+    must(tg_file_write_atomic(path, config, sizeof config - 1, &err));
+    must(tg_arch_load(arch, folder, &err));
+    must(tg_dir_remove(folder, &err));
+    tg_free(path);
+}
+
 static void open_model(bench *b, unsigned flags) {
+    if (is_t5(b)) {
+        t5_arch(&b->arch);
+        must(tg_model_create(&b->model, b->be, &b->arch, flags, 1, &err));
+        return;
+    }
     b->arch = (tg_arch){.family = "gpt2",
                         .n_layers = 12,
                         .n_heads = 12,
@@ -84,35 +110,60 @@ static double matrix_weights(const tg_arch *a) {
 
 /* Multiply-adds of a forward pass, counted as two: the matrices, and scores and sums of causal attention. */
 static double forward_flops(const bench *b) {
+    const double C = b->arch.width, layers = b->arch.n_layers, F = b->arch.mlp_width;
     double tokens = (double)b->batch * LENGTH;
-    double attention = 2.0 * b->arch.n_layers * b->arch.width * tokens * (LENGTH + 1);
-    return 2 * matrix_weights(&b->arch) * tokens + attention;
+    double attention = 2.0 * layers * C * tokens * (LENGTH + 1);
+    if (!is_t5(b)) return 2 * matrix_weights(&b->arch) * tokens + attention;
+    const double source = (double)b->batch * SOURCE, target = (double)b->batch * TARGET;
+    const double layer =
+        4 * C * C + 2 * C * F; /* the decoder's also queries what it is given keys and values of */
+    attention = 4 * layers * C * (source * SOURCE + target * ((TARGET + 1) / 2.0 + SOURCE));
+    return 2 * (layers * (layer * (source + target) + 2 * C * C * (source + target)) +
+                C * b->arch.vocab_size * target) +
+           attention;
+}
+
+static int32_t *random_tokens(const bench *b, int n) {
+    int32_t *tokens = allocated(tg_alloc_array((size_t)n, sizeof *tokens));
+    tg_rng rng = tg_rng_at(1, TG_RNG_TEST, 0, 0);
+    for (int i = 0; i < n; i++)
+        tokens[i] = (int32_t)tg_rng_below(&rng, (uint64_t)b->arch.vocab_size);
+    return tokens;
+}
+
+/* The beginnings of sequences of one length, and the end. */
+static int32_t *even_offsets(const bench *b, int length) {
+    int32_t *offsets = allocated(tg_alloc_array((size_t)b->batch + 1, sizeof *offsets));
+    for (int s = 0; s <= b->batch; s++) offsets[s] = s * length;
+    return offsets;
 }
 
 static void open_pass(bench *b, bool train) {
     open_model(b, train ? TG_MODEL_TRAINABLE : 0);
-    const int N = b->batch * LENGTH;
-    int32_t *tokens = allocated(tg_alloc_array((size_t)N + 1, sizeof *tokens));
+    const int length = is_t5(b) ? TARGET : LENGTH, N = b->batch * length;
+    const int sources = is_t5(b) ? b->batch * SOURCE : 0;
+    int32_t *tokens = random_tokens(b, N + 1);
     int32_t *rows = allocated(tg_alloc_array((size_t)N, sizeof *rows));
-    int32_t *offsets = allocated(tg_alloc_array((size_t)b->batch + 1, sizeof *offsets));
-    tg_rng rng = tg_rng_at(1, TG_RNG_TEST, 0, 0);
-    for (int i = 0; i <= N; i++)
-        tokens[i] = (int32_t)tg_rng_below(&rng, (uint64_t)b->arch.vocab_size);
     for (int i = 0; i < N; i++) rows[i] = i;
-    for (int s = 0; s <= b->batch; s++) offsets[s] = s * LENGTH;
     b->packed = (tg_batch){.n_tokens = N,
                            .n_seqs = b->batch,
                            .n_actions = N,
                            .tokens = tokens,
-                           .offsets = offsets,
+                           .offsets = even_offsets(b, length),
                            .act_row = rows,
                            .act_token = tokens + 1};
+    if (sources) {
+        b->packed.n_src = sources;
+        b->packed.src_tokens = random_tokens(b, sources);
+        b->packed.src_offsets = even_offsets(b, SOURCE);
+    }
     b->logp = allocated(tg_alloc_array((size_t)N, sizeof(float)));
     b->entropy = allocated(tg_alloc_array((size_t)N, sizeof(float)));
     b->dlogp = allocated(tg_alloc_array((size_t)N, sizeof(float)));
     for (int i = 0; i < N; i++) b->dlogp[i] = -1.0f / (float)N;
     must(tg_pass_create(&b->pass, b->model,
-                        (tg_pass_caps){.tokens = N, .seqs = b->batch, .actions = N}, train, &err));
+                        (tg_pass_caps){.tokens = N, .seqs = b->batch, .actions = N, .src = sources},
+                        train, &err));
 }
 
 static void forward(void *arg) {
@@ -164,8 +215,11 @@ static void open_generator(bench *b) {
     s.do_sample = false;
     s.max_new_tokens = NEW;
     s.weights = b->weights;
-    must(tg_generator_create(&b->generator, b->model, &s,
-                             (tg_decoder_caps){.slots = b->slots, .len = PROMPT + NEW}, &err));
+    must(tg_generator_create(
+        &b->generator, b->model, &s,
+        is_t5(b) ? (tg_decoder_caps){.slots = b->slots, .len = NEW + 1, .src = PROMPT}
+                 : (tg_decoder_caps){.slots = b->slots, .len = PROMPT + NEW},
+        &err));
     tg_arena_fini(&arena);
 }
 
@@ -188,6 +242,21 @@ static void bench_decode(bench *b) {
     char note[64];
     snprintf(note, sizeof note, "  %.0f new tokens/s", b->slots * NEW / seconds);
     report(b, seconds, (prompts + steps) * b->slots, bytes * NEW, note);
+}
+
+/* A step reads the decoder's matrices, but not those that make keys and values of the source. */
+static void bench_t5_decode(bench *b) {
+    open_model(b, 0);
+    open_generator(b);
+    b->prompts = random_tokens(b, b->slots * PROMPT);
+    double seconds = tg_bench_best(decode, b);
+    const tg_arch *a = &b->arch;
+    const double C = a->width, layer = 4 * C * C + 2 * C * a->mlp_width;
+    const double step = a->n_layers * (layer + 2 * C * C) + C * a->vocab_size;
+    const double once = a->n_layers * (layer + 2 * C * C) * PROMPT;
+    char note[64];
+    snprintf(note, sizeof note, "  %.0f new tokens/s", b->slots * NEW / seconds);
+    report(b, seconds, 2 * (step * NEW + once) * b->slots, 4 * step * NEW, note);
 }
 
 static void head_forward(void *arg) {
@@ -248,6 +317,9 @@ static const struct {
     {"gpt2-124m/decode_b16_unpacked", bench_decode, 16, TG_WEIGHT_PLAIN},
     {"gpt2-124m/decode_b16_bf16", bench_decode, 16, TG_WEIGHT_PACKED_BF16},
     {"gpt2-124m/decode_b1_bf16", bench_decode, 1, TG_WEIGHT_PACKED_BF16},
+    {"t5-base/forward", bench_forward, 0, 0},
+    {"t5-base/train_step", bench_train_step, 0, 0},
+    {"t5-base/decode_b16", bench_t5_decode, 16, TG_WEIGHT_PACKED},
     {"head/logp_entropy_4k_50k", bench_head, 0, 0},
     {"head/logp_entropy_backward_4k_50k", bench_head, 0, 0},
 };
