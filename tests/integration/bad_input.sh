@@ -138,7 +138,7 @@ with "missing reward option" 78 'reward_fn.args.min_tokens: is required' '0,/^  
 with "unknown data pool" 78 'datapool.id: .*dummy_pool' 's/dummy_pool/dumy_pool/'
 with "unknown environment key" 78 'c.yml:[0-9]+: env.args.max_prompt_len: unknown key, did you mean "max_prompt_length"' 's/max_prompt_length/max_prompt_len/'
 with "unknown algorithm" 78 'alg.id: .*ppo' 's/id: ppo/id: pqo/'
-with "algorithm of a later version" 78 'alg.id: .*nlpo' 's/id: ppo/id: nlpo/'
+with "masking algorithm, plain policy" 78 'alg.policy.id: nlpo masks actions: use maskable_causal' 's/id: ppo/id: nlpo/'
 with "unknown algorithm option" 78 'c.yml:[0-9]+: alg.args.n_epoch: unknown key, did you mean "n_epochs"' 's/n_epochs/n_epoch/'
 with "unknown policy" 78 'alg.policy.id: .*causal_lm_actor_critic_policy' 's/causal_lm_actor/causal_lm_acter/'
 with "unknown metric" 78 'train_evaluation.metrics' 's/    - id: increasing_numbers/    - id: nothing/'
