@@ -6,6 +6,7 @@
 #include "env-server/metric/bootstrap.h"
 
 #include "common/base/alloc.h"
+#include "common/base/check.h"
 #include "common/base/threads.h"
 #include "common/base/rng.h"
 
@@ -56,6 +57,8 @@ static double median(double *means) {
     return high - (high - low) * 0.5;
 }
 
+enum { MAX_SERIES = 8 };
+
 /* Rounds draw from streams of their own, so that any thread can do any of them. */
 typedef struct together {
     const double *x;
@@ -66,12 +69,13 @@ typedef struct together {
 static void resample_round(void *arg, int k) {
     const together *t = arg;
     tg_rng rng = tg_rng_at(0, TG_RNG_BOOTSTRAP, (uint64_t)k, 0);
+    double sum[MAX_SERIES] = {0}; /* the means of neighbouring rounds share a cache line */
     for (size_t i = 0; i < t->n; i++) {
         size_t at = (size_t)tg_rng_below(&rng, t->n);
-        for (size_t s = 0; s < t->n_series; s++)
-            t->means[s * ROUNDS + (size_t)k] += t->x[s * t->n + at];
+        for (size_t s = 0; s < t->n_series; s++) sum[s] += t->x[s * t->n + at];
     }
-    for (size_t s = 0; s < t->n_series; s++) t->means[s * ROUNDS + (size_t)k] /= (double)t->n;
+    for (size_t s = 0; s < t->n_series; s++)
+        t->means[s * ROUNDS + (size_t)k] = sum[s] / (double)t->n;
 }
 
 static tg_status resample_together(together *t, int threads, tg_error *err) {
@@ -97,6 +101,7 @@ static void resample_as_numpy(tg_bootstrap *b, const double *x, size_t n, double
 
 tg_status tg_bootstrap_mids(tg_bootstrap *b, const double *x, size_t n, size_t n_series,
                             int threads, double *mid, tg_error *err) {
+    TG_ASSERT(n_series <= MAX_SERIES);
     double *means = tg_alloc_array(ROUNDS * n_series, sizeof *means);
     if (!means) return tg_fail_nomem(err, ROUNDS * n_series * sizeof *means);
     tg_status st = TG_OK;
