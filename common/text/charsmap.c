@@ -4,6 +4,7 @@
 
 #include "common/base/alloc.h"
 #include "common/text/nfc.h"
+#include "common/text/unicode.h"
 #include "common/text/utf8.h"
 
 #include <string.h>
@@ -125,12 +126,29 @@ void tg_charsmap_destroy(tg_charsmap **m) {
     *m = NULL;
 }
 
+/* Marks that Unicode gained after utf8proc's 15.0, up to 17 (and some of 15.0 itself): they join what stands before. */
+static const uint32_t late_marks[] = {
+    0x897,   0x897,   0xCF3,   0xCF3,   0xECE,   0xECE,   0x1ACF,  0x1ADD,  0x1AE0,
+    0x1AEB,  0x10D69, 0x10D6D, 0x10EFA, 0x10EFF, 0x11241, 0x11241, 0x113B8, 0x113C0,
+    0x113C2, 0x113C2, 0x113C5, 0x113C5, 0x113C7, 0x113CA, 0x113CC, 0x113D0, 0x113D2,
+    0x113D2, 0x113E1, 0x113E2, 0x11B60, 0x11B67, 0x11F00, 0x11F01, 0x11F03, 0x11F03,
+    0x11F34, 0x11F3A, 0x11F3E, 0x11F42, 0x11F5A, 0x11F5A, 0x13440, 0x13440, 0x13447,
+    0x13455, 0x1611E, 0x1612F, 0x1E08F, 0x1E08F, 0x1E4EC, 0x1E4EF, 0x1E5EE, 0x1E5EF,
+    0x1E6E3, 0x1E6E3, 0x1E6E6, 0x1E6E6, 0x1E6EE, 0x1E6EF, 0x1E6F5, 0x1E6F5};
+
+/* The code point that utf8proc knows to behave like this one. */
+static utf8proc_int32_t known_mark(uint32_t cp) {
+    bool late = cp >= 0x897 &&
+                tg_unicode_in_ranges(late_marks, sizeof late_marks / sizeof late_marks[0] / 2, cp);
+    return (utf8proc_int32_t)(late ? 0x301 : cp);
+}
+
 /* End of the grapheme cluster at pos. */
 static size_t cluster_end(tg_view in, size_t pos) {
     unsigned n;
-    utf8proc_int32_t state = 0, prev = (utf8proc_int32_t)tg_utf8_at(in.s + pos, &n);
+    utf8proc_int32_t state = 0, prev = known_mark(tg_utf8_at(in.s + pos, &n));
     for (pos += n; pos < in.len; pos += n) {
-        utf8proc_int32_t next = (utf8proc_int32_t)tg_utf8_at(in.s + pos, &n);
+        utf8proc_int32_t next = known_mark(tg_utf8_at(in.s + pos, &n));
         if (utf8proc_grapheme_break_stateful(prev, next, &state)) break;
         prev = next;
     }

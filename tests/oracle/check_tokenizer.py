@@ -29,6 +29,7 @@ ONLY = sys.argv[3] if len(sys.argv) > 3 else ""
 PART, PARTS = (int(x) for x in os.environ.get("PART", "0/1").split("/"))  # every PARTS-th tokenizer, for several processes at once
 passed = failed = 0
 seen = set()
+trained_once = {}
 
 QWEN = r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
 LLAMA3 = QWEN.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
@@ -50,7 +51,15 @@ def note(ok, text):
         print("FAIL", text)
 
 
-def train(corpus, vocab=600, alphabet=True, unk=None, fuse=False, ignore_merges=False, specials=(EOT,)):
+def train(corpus, **options):
+    """Each set of options is trained once."""
+    key = (id(corpus), len(corpus), json.dumps(options, sort_keys=True))
+    if key not in trained_once:
+        trained_once[key] = train_new(corpus, **options).to_str()
+    return Tokenizer.from_str(trained_once[key])
+
+
+def train_new(corpus, vocab=600, alphabet=True, unk=None, fuse=False, ignore_merges=False, specials=(EOT,)):
     t = Tokenizer(models.BPE(unk_token=unk, fuse_unk=fuse, ignore_merges=ignore_merges))
     t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     t.train_from_iterator(corpus, trainers.BpeTrainer(

@@ -1,6 +1,8 @@
 """Small tokenizers with the parts of the models we run: GPT-2, GPT-J, OPT, GPT-NeoX, RoBERTa, BART, Blenderbot, BLOOM, Llama 1 to 3, Mistral, Qwen, Gemma,
 T5, mT5, mBART, Pegasus, BERT, DistilBERT, MiniLM, ALBERT. Only the vocabularies are trained here; normalizer, pre-tokenizer, post-processor, decoder and added tokens are
 those of the published tokenizer.json files."""
+import functools
+
 from tokenizers import AddedToken, Regex, Tokenizer, decoders as d, models, normalizers as n, pre_tokenizers as p, processors, trainers
 from tokenizer_kinds import RULES, small_charsmap, trained
 
@@ -17,10 +19,16 @@ def template(single, pair, t):
     return processors.TemplateProcessing(single=single, pair=pair, special_tokens=[(x, t.token_to_id(x)) for x in sorted(names)])
 
 
-def byte_level(corpus, specials, split=None, normalizer=None, prefix=False, ignore_merges=False):
+@functools.lru_cache
+def trained_bytes(corpus, specials, ignore_merges):
     t = Tokenizer(models.BPE(ignore_merges=ignore_merges))
     t.pre_tokenizer = p.ByteLevel(add_prefix_space=False)
-    t.train_from_iterator(corpus, trainers.BpeTrainer(vocab_size=700, special_tokens=specials, show_progress=False, initial_alphabet=p.ByteLevel.alphabet()))
+    t.train_from_iterator(corpus, trainers.BpeTrainer(vocab_size=700, special_tokens=list(specials), show_progress=False, initial_alphabet=p.ByteLevel.alphabet()))
+    return t.to_str()
+
+
+def byte_level(corpus, specials, split=None, normalizer=None, prefix=False, ignore_merges=False):
+    t = Tokenizer.from_str(trained_bytes(corpus, tuple(specials), ignore_merges))
     t.pre_tokenizer = p.ByteLevel(add_prefix_space=prefix)
     if split:
         t.pre_tokenizer = p.Sequence([p.Split(Regex(split), "isolated"), p.ByteLevel(add_prefix_space=prefix, use_regex=False)])
