@@ -1,5 +1,5 @@
 #!/bin/bash
-# Encoder-decoder models train: a tiny T5 learns to write increasing numbers by PPO, with a critic of its own and with a shared one, and to count on
+# Encoder-decoder models train: a tiny T5 learns to write increasing numbers by every algorithm, and to count on
 # by examples; runs do not depend on the number of workers, go on after they were stopped, and a model of the other kind is refused.
 set -u
 BUILD=${BUILD:-build}
@@ -68,6 +68,10 @@ learns() {
 }
 learns separate --workers 2
 learns shared alg.policy.args.critic=shared
+learns a2c alg.id=a2c 'alg.args={n_steps: 16, learning_rate: 0.003}' train_evaluation.n_iters=150
+learns nlpo alg.id=nlpo 'alg.policy={id: maskable_seq2seq_lm_actor_critic_policy, args: {model_name: t5, mask_type: learned_top_p, top_mask: 0.95,
+    min_tokens_to_keep: 8, target_update_iterations: 5, generation_kwargs: {do_sample: True, top_k: 0, max_new_tokens: 8}}}'
+learns trpo alg.id=trpo 'alg.args={n_steps: 16, batch_size: 64, learning_rate: 0.003, target_kl: 0.05, n_critic_updates: 4}'
 
 # what comes out writes numbers again, greedily
 text=$(echo '3 4 5' | "$textgen" generate --model separate/model 2>&1)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""GAE, the PPO and A2C losses with their derivatives and AdamW against stable-baselines3 and torch on random problems; then whole updates: recordings
+"""GAE, the PPO and A2C losses with their derivatives, the conjugate gradient of TRPO and AdamW against stable-baselines3 and torch on random problems; then whole updates: recordings
 made with stable-baselines3's PPO.train on transformers' GPT-2, replayed by replay-updates. An argument is the seed (default 1)."""
 import json
 import os
@@ -36,6 +36,7 @@ def arithmetic(seed):
     cases = [ref.gae_case(rng, int(rng.integers(1, 400))) for _ in range(40)]
     cases += [ref.ppo_case(rng, int(rng.integers(1, 200))) for _ in range(60)]
     cases += [ref.a2c_case(rng, int(rng.integers(1, 200))) for _ in range(60)]
+    cases += [ref.cg_case(rng, int(rng.integers(2, 60))) for _ in range(40)]
     cases += [ref.adamw_case(rng, int(rng.integers(1, 300)), 12, b) for b in ("ref", "cpu") for _ in range(10)]
     lines = "".join(json.dumps(ref.plain(request)) + "\n" for request, _ in cases)
     out = subprocess.run([f"{BUILD}/tests/rl-eval"], input=lines, capture_output=True, text=True).stdout.splitlines()

@@ -139,6 +139,20 @@ def a2c_case(rng, n):
     return {"op": "a2c", **{k: data[k] for k in ("logp_old", "value_old", "adv", "ret")}, **now, **opts}, want
 
 
+def cg_case(rng, n):
+    """sb3-contrib's solver for TRPO's direction, from the same starting point."""
+    from sb3_contrib.common.utils import conjugate_gradient_solver
+    root = rng.standard_normal((n, n)) / np.sqrt(n)
+    matrix, b, noise = (root @ root.T + 0.3 * np.eye(n)).astype(F32), f32(rng, n), f32(rng, n)
+    steps, randn_like = int(rng.integers(1, 9)), th.randn_like
+    th.randn_like = lambda _: th.tensor(noise)
+    try:
+        x = conjugate_gradient_solver(lambda v, **_: th.tensor(matrix) @ v, th.tensor(b), max_iter=steps)
+    finally:
+        th.randn_like = randn_like
+    return {"op": "cg", "matrix": matrix, "b": b, "x": (F32(1e-4) * noise).astype(F32), "max_steps": steps}, {"x": x.numpy()}
+
+
 def gae_case(rng, n):
     start = (rng.random(n) < 0.15).astype(F32)
     start[0] = 1

@@ -6,6 +6,7 @@
 #include "common/base/arena.h"
 #include "common/base/check.h"
 #include "common/nn/backend.h"
+#include "learner/rl/cg.h"
 #include "learner/rl/gae.h"
 #include "learner/rl/loss.h"
 
@@ -98,6 +99,39 @@ static tg_status eval_loss(const json_t *in, tg_loss_fn *loss, json_t *out, tg_a
     return TG_OK;
 }
 
+typedef struct matrix {
+    const float *a; /* (n, n) */
+    int n;
+} matrix;
+
+static tg_status times(void *arg, const float *v, float *out, tg_error *err) {
+    (void)err;
+    const matrix *m = arg;
+    for (int i = 0; i < m->n; i++)
+        out[i] = (float)tg_vec_dot(m->a + (size_t)i * (size_t)m->n, v, (size_t)m->n);
+    return TG_OK;
+}
+
+static tg_status eval_cg(const json_t *in, json_t *out, tg_arena *a, tg_error *err) {
+    int n = 0, nn = 0;
+    float *b = floats(json_object_get(in, "b"), "b", &n, a, err);
+    float *x = b ? floats(json_object_get(in, "x"), "x", &n, a, err) : NULL;
+    float *m = x ? floats(json_object_get(in, "matrix"), "matrix", &nn, a, err) : NULL;
+    float *work = m ? tg_arena_array(a, 3 * (size_t)n, sizeof *work) : NULL;
+    if (!work || nn != n * n)
+        return m ? tg_fail(err, TG_DATA, "matrix: expected n x n numbers") : err->status;
+    matrix A = {m, n};
+    tg_cg s = {.n = (size_t)n,
+               .max_steps = (int)number(in, "max_steps", 10),
+               .tolerance = 1e-10,
+               .product = times,
+               .arg = &A,
+               .work = work};
+    tg_status st = tg_cg_solve(&s, x, b, err);
+    if (st == TG_OK) json_object_set_new(out, "x", list_of(x, n));
+    return st;
+}
+
 /* The steps of tg_actor_critic_apply on one block: norm, scale, AdamW. */
 static tg_status run_adamw(const json_t *in, json_t *out, tg_backend *be, tg_arena *a,
                            tg_error *err) {
@@ -167,12 +201,14 @@ tg_status tg_rl_eval(const json_t *request, json_t **out, tg_error *err) {
         st = eval_loss(request, tg_ppo_loss, *out, &arena, err);
     else if (op && !strcmp(op, "a2c"))
         st = eval_loss(request, tg_a2c_loss, *out, &arena, err);
+    else if (op && !strcmp(op, "cg"))
+        st = eval_cg(request, *out, &arena, err);
     else if (op && !strcmp(op, "adamw"))
         st = eval_adamw(request, *out, &arena, err);
     else if (op && !strcmp(op, "optim"))
         st = tg_optim_eval(request, *out, err);
     else
-        st = tg_fail(err, TG_DATA, "op: expected gae, ppo, a2c, adamw or optim");
+        st = tg_fail(err, TG_DATA, "op: expected gae, ppo, a2c, cg, adamw or optim");
     if (st != TG_OK) {
         json_decref(*out);
         *out = NULL;

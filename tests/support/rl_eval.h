@@ -7,6 +7,7 @@
  * "entropy_loss", "loss", "approx_kl", "clip_fraction", "explained_variance", "advantages_used",
  * "dlogp", "dentropy", "dvalue"}
  *   {"op": "a2c", …}: as "ppo", without the clip ranges
+ *   {"op": "cg", "matrix", "b", "x", "max_steps"}  ->  {"x"}
  *   {"op": "adamw", "backend", "param", "grads" (one list a step), "lr", "betas", "eps",
  * "weight_decay", "max_grad_norm"}
  *    ->  {"param", "norms"} */
