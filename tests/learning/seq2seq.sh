@@ -1,5 +1,5 @@
 #!/bin/bash
-# Encoder-decoder models train: a tiny T5 learns to write increasing numbers by every algorithm, and to count on
+# Encoder-decoder models train: a tiny T5 learns to write increasing numbers by every algorithm, to copy its source, and to count on
 # by examples; runs do not depend on the number of workers, go on after they were stopped, and a model of the other kind is refused.
 set -u
 BUILD=${BUILD:-build}
@@ -113,6 +113,27 @@ if timeout 300 "$textgen" train s.yml --run-dir sft --workers 1 >out 2>&1; then
     done
     if [ $right -ge 15 ]; then ok; else bad "supervised: $right of 18 answers are right"; fi
 else bad "supervised: $(tail -n 2 out)"; fi
+
+# copying: a model that examples have taught a little writes its source again, by every algorithm; the reward is ROUGE-1 with the source
+for split in train val test; do
+    for i in {1..18}; do echo "{\"q\": \"$i\", \"a\": \"$i\"}"; done >$split.jsonl
+done
+if ! timeout 300 "$textgen" train s.yml --run-dir taught --workers 1 alg.training_args.num_train_epochs=50 >out 2>&1; then bad "taught: $(tail -n 2 out)"; fi
+sed -e 's|model_name: t5|model_name: taught/model|' -e 's|^reward_fn:.*|reward_fn: {id: rouge, args: {rouge_type: rouge1}}|' \
+    -e "s|^datapool:.*|datapool: {id: jsonl, args: {train: train.jsonl, val: val.jsonl, test: test.jsonl, template: '{q}', references: a}}|" \
+    -e 's|metrics: .*|metrics: [{id: bleu, args: {}}]|' c.yml >copy.yml
+copies() { # NAME OVERRIDE…
+    local name=copy-$1 first last
+    shift
+    timeout 300 "$textgen" train copy.yml --run-dir "$name" "$@" >out 2>&1 || { bad "$name: $(tail -n 2 out)"; return; }
+    first=$(reward "$name" first) last=$(reward "$name" last)
+    if awk "BEGIN {exit !($last > 0.75 && $last > $first + 0.2)}"; then ok; else bad "$name: reward from $first to $last, expected above 0.75"; fi
+}
+copies ppo
+copies a2c alg.id=a2c 'alg.args={n_steps: 16, learning_rate: 0.003}' train_evaluation.n_iters=500
+copies nlpo alg.id=nlpo 'alg.policy={id: maskable_seq2seq_lm_actor_critic_policy, args: {model_name: taught/model, mask_type: learned_top_p,
+    top_mask: 0.95, min_tokens_to_keep: 8, target_update_iterations: 5, generation_kwargs: {do_sample: True, top_k: 0, max_new_tokens: 8}}}'
+copies trpo alg.id=trpo 'alg.args={n_steps: 16, batch_size: 64, learning_rate: 0.003, target_kl: 0.05, n_critic_updates: 4}'
 
 refused() { # NAME PATTERN OVERRIDE…
     local name=$1 pattern=$2 code
