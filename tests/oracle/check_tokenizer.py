@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tokenizers against Hugging Face `tokenizers` and `transformers`: ids, tokens, offsets and decoded text on random and
 adversarial strings, for tokenizers trained here with many options and, when TEXTGEN_ASSETS names a folder, for every tokenizer folder in it.
-Arguments, or SEED and N in the environment: seed (1), strings a tokenizer (40; there are about 110 tokenizers, so N=10000 is a million), a part of the name of the tokenizers wanted (default: all; "kinds": all that are not byte-level; "models": those named after models)."""
+Arguments, or SEED and N in the environment: seed (1), strings a tokenizer (10; there are about 110 tokenizers, so N=10000 is a million), a part of the name of the tokenizers wanted (default: all; "kinds": all that are not byte-level; "models": those named after models)."""
 import base64
 import glob
 import json
@@ -24,7 +24,7 @@ from tokenizer_models import named
 BUILD = os.environ.get("BUILD", "build")
 TEXTGEN = BUILD + "/textgen"
 SEED = int(sys.argv[1]) if len(sys.argv) > 1 else int(os.environ.get("SEED", 1))
-N = int(sys.argv[2]) if len(sys.argv) > 2 else int(os.environ.get("N", 40))
+N = int(sys.argv[2]) if len(sys.argv) > 2 else int(os.environ.get("N", 10))
 ONLY = sys.argv[3] if len(sys.argv) > 3 else ""
 PART, PARTS = (int(x) for x in os.environ.get("PART", "0/1").split("/"))  # every PARTS-th tokenizer, for several processes at once
 passed = failed = 0
