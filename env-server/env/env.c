@@ -134,10 +134,17 @@ static tg_status open_rewards(tg_env *env, tg_error *err) {
     if (!env->reward_names) return tg_fail_nomem(err, env->n_rewards * sizeof *env->reward_names);
     for (size_t i = 0; i < env->n_rewards; i++) {
         env->reward_names[i] = env->rewards[i].name;
-        env->slow_rewards |= env->rewards[i].ops->slow;
-        env->wants_before |= env->rewards[i].ops->wants_before;
-        env->spec.deterministic &= env->rewards[i].ops->deterministic;
+        env->slow_rewards |= env->rewards[i].traits.slow;
+        env->wants_before |= env->rewards[i].traits.wants_before;
+        env->spec.deterministic &= env->rewards[i].traits.deterministic;
+        env->ranked |= env->rewards[i].traits.ranked;
     }
+    for (size_t i = 0; env->ranked && i < env->n_rewards; i++)
+        if (!env->rewards[i].traits.terminal)
+            return tg_fail(err, TG_CONFIG,
+                           "reward_fn: '%s' is given for every token and cannot stand beside a "
+                           "reward that ranks finished samples",
+                           env->rewards[i].name);
     env->spec.reward_names = env->reward_names;
     env->spec.n_rewards = env->n_rewards;
     return TG_OK;

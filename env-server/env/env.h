@@ -32,6 +32,7 @@ typedef struct tg_env {
     size_t n_rewards;
     bool slow_rewards; /* some reward must not run on the server's loop */
     bool wants_before; /* some reward looks at the text without the newest token */
+    bool ranked;       /* rewards judge groups of samples: an episode ends with status PENDING */
     tg_metric *metrics;
     size_t n_metrics;
     const char **reward_names, **metric_names;

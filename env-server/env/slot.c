@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 #include "common/base/hash.h"
 #include "env-server/datapool/datapool.h"
+#include "proto/limits.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@ tg_status tg_slot_init(tg_slot *s, const tg_env *env, uint32_t id, tg_error *err
     s->text_tokens = SIZE_MAX;
     s->components = tg_alloc_array(env->n_rewards, sizeof *s->components);
     s->values = tg_alloc_array(env->n_rewards, sizeof *s->values);
+    s->cap_components = s->n_components = env->n_rewards;
     if (s->components && s->values) return TG_OK;
     tg_slot_fini(s);
     return tg_fail_nomem(err, sizeof *s);
@@ -34,6 +36,7 @@ void tg_slot_fini(tg_slot *s) {
     tg_free(s->values);
     tg_buf_fini(&s->text);
     tg_buf_fini(&s->shorter);
+    tg_reward_details_fini(&s->details);
     memset(s, 0, sizeof *s);
 }
 
@@ -244,7 +247,7 @@ static void fill_reply(const tg_env *env, tg_slot *s, bool want_text, bool repla
     out->replayed = replayed;
     out->state_digest = r->digest;
     out->components = s->components;
-    out->n_components = env->n_rewards;
+    out->n_components = s->n_components;
     if ((want_text || ended(s)) && decode(env, s, tg_slot_length(env, s), &err) == TG_OK)
         out->text = text_for_wire(s);
 }
@@ -317,22 +320,25 @@ static tg_status score_token(const tg_env *env, tg_slot *s, size_t i, bool done,
     for (size_t k = 0; k < env->n_rewards; k++) {
         const tg_reward *r = &env->rewards[k];
         s->values[k] = (tg_reward_value){TG_REWARD_OK, 0};
-        if (r->ops->terminal && !done) continue;
+        if (r->traits.terminal && !done) continue;
+        if (env->ranked) { /* whoever owns the group of samples asks for the reward of all together */
+            s->values[k] = (tg_reward_value){TG_REWARD_PENDING, (double)NAN};
+            continue;
+        }
         tg_status st = decode(env, s, i + 1, err);
         if (st != TG_OK) return st;
         tg_reward_input in = {.sample = &s->sample, .n_tokens = i + 1, .done = done};
+        in.details = &s->details;
+        s->details.prefix = r->name;
         in.tokens = s->context.data + env->context_start.n;
         in.text = s->text.data, in.text_len = s->text.len;
         if (env->wants_before && i)
             in.before = s->shorter.data ? s->shorter.data : "", in.before_len = s->shorter.len;
         st = tg_reward_score(r, &in, 1, &s->values[k], err);
-        if (st == TG_NOMEM) return st;
-        if (st != TG_OK)
+        if (st == TG_NOMEM || st == TG_BUSY) return st;
+        if (s->values[k].status != TG_REWARD_OK)
             snprintf(s->reward_message, sizeof s->reward_message, "reward %s: %.200s", r->name,
-                     err->msg);
-        else if (s->values[k].status != TG_REWARD_OK)
-            snprintf(s->reward_message, sizeof s->reward_message, "reward %s gave no finite number",
-                     r->name);
+                     err->msg[0] ? err->msg : "not a finite number");
     }
     return TG_OK;
 }
@@ -347,11 +353,27 @@ static void add_components(const tg_env *env, tg_slot *s, bool first) {
     }
 }
 
+/* Behind the components of the rewards stands what these told of themselves, as far as there is room. */
+static void append_details(const tg_env *env, tg_slot *s) {
+    size_t n = TG_MIN(s->details.n, (size_t)TG_LIMIT_COMPONENTS - env->n_rewards);
+    s->n_components = env->n_rewards;
+    if (!s->details.n || env->n_rewards > TG_LIMIT_COMPONENTS) return;
+    if (env->n_rewards + n > s->cap_components) {
+        size_t cap = env->n_rewards + n;
+        tg_component *grown = tg_realloc_array(s->components, cap, sizeof *grown);
+        if (!grown) return;
+        s->components = grown, s->cap_components = cap;
+    }
+    memcpy(s->components + env->n_rewards, s->details.items, n * sizeof *s->details.items);
+    s->n_components += n;
+}
+
 void tg_slot_score(const tg_env *env, tg_slot *s) {
     tg_slot_reply *p = &s->pending;
     tg_error err = {0};
     uint64_t digest = s->digest;
     p->status = TG_REWARD_OK;
+    tg_reward_details_reset(&s->details);
     for (size_t i = 0; i < p->n_applied; i++) {
         size_t at = p->step + i;
         bool done = p->stop != TG_STOP_NONE && i + 1 == p->n_applied;
@@ -371,22 +393,26 @@ void tg_slot_score(const tg_env *env, tg_slot *s) {
         digest = tg_siphash(digest, DIGEST_KEY, link, sizeof link);
     }
     p->digest = digest;
+    append_details(env, s);
 }
 
 void tg_slot_step_end(const tg_env *env, tg_slot *s, tg_step_result *out) {
     TG_ASSERT(s->state == TG_SLOT_SCORING);
-    if (s->scored != TG_OK) { /* no memory: as if the step had not been made */
+    if (s->scored != TG_OK) { /* no memory, no room in a queue: as if the step had not been made */
         s->context.n = env->context_start.n + s->pending.step;
         s->text_tokens = SIZE_MAX;
         s->state = s->before;
         s->reply.valid = false; /* its components are overwritten */
-        refuse(s, out, TG_CODE_OVERLOADED, "out of memory while scoring; try again");
+        refuse(s, out, TG_CODE_OVERLOADED,
+               s->scored == TG_BUSY ? "too many rewards are waiting; try again"
+                                    : "out of memory while scoring; try again");
         return;
     }
     s->reply = s->pending;
     s->digest = s->reply.digest;
     switch (s->reply.status) {
-    case TG_REWARD_OK: s->reply.code = TG_CODE_OK; break;
+    case TG_REWARD_OK:
+    case TG_REWARD_PENDING: s->reply.code = TG_CODE_OK; break;
     case TG_REWARD_TIMEOUT: s->reply.code = TG_CODE_REWARD_TIMEOUT; break;
     case TG_REWARD_INVALID: s->reply.code = TG_CODE_REWARD_INVALID; break;
     default: s->reply.code = TG_CODE_REWARD_FAILED; break;

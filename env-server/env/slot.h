@@ -53,11 +53,13 @@ typedef struct tg_slot {
     tg_slot_reply reply;           /* of the last finished step */
     tg_slot_reply pending;         /* of the step under way */
     bool want_text;
-    tg_status scored;   /* of tg_slot_score */
-    tg_buf text;        /* the decoded context, as far as text_tokens says */
-    size_t text_tokens; /* SIZE_MAX: text is not valid */
-    tg_buf shorter;     /* the same without the newest token, while a reward wants it */
-    tg_component *components;
+    tg_status scored;         /* of tg_slot_score */
+    tg_buf text;              /* the decoded context, as far as text_tokens says */
+    size_t text_tokens;       /* SIZE_MAX: text is not valid */
+    tg_buf shorter;           /* the same without the newest token, while a reward wants it */
+    tg_component *components; /* one per reward, then what these told of themselves */
+    size_t n_components, cap_components;
+    tg_reward_details details;
     tg_reward_value *values;
     char message[256];        /* why a call was refused */
     char reward_message[256]; /* why the last step has no reward */

@@ -41,9 +41,14 @@ tg_status tg_reward_open(tg_reward *r, const tg_reward_ops *ops, const void *opt
     void *state;
     memset(r, 0, sizeof *r);
     tg_status st = tg_state_open(&state, ops->state_size, ops->open, options, ctx, err);
-    if (st == TG_OK)
-        *r = (tg_reward){.ops = ops, .name = ops->entry.name, .weight = 1.0, .state = state};
-    return st;
+    if (st != TG_OK) return st;
+    *r = (tg_reward){.ops = ops, .name = ops->entry.name, .weight = 1.0, .state = state};
+    r->traits = (tg_reward_traits){.terminal = ops->terminal,
+                                   .wants_before = ops->wants_before,
+                                   .slow = ops->slow,
+                                   .deterministic = ops->deterministic};
+    if (ops->traits) ops->traits(state, &r->traits);
+    return TG_OK;
 }
 
 void tg_reward_close(tg_reward *r) {
@@ -56,6 +61,7 @@ void tg_reward_close(tg_reward *r) {
 tg_status tg_reward_score(const tg_reward *r, const tg_reward_input *in, size_t n,
                           tg_reward_value *out, tg_error *err) {
     for (size_t i = 0; i < n; i++) out[i] = (tg_reward_value){TG_REWARD_FAILED, (double)NAN};
+    if (err) err->msg[0] = 0;
     tg_status st = r->ops->score(r->state, in, n, out, err);
     for (size_t i = 0; i < n; i++) {
         if (st != TG_OK)

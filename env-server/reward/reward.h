@@ -12,6 +12,7 @@
 
 #include "common/base/status.h"
 #include "env-server/entry.h"
+#include "env-server/reward/details.h"
 #include "proto/messages.h"
 
 #include <stdbool.h>
@@ -26,7 +27,8 @@ typedef struct tg_reward_input {
     size_t n_tokens;
     const char *before; /* completion without the newest token, for who wants it; NULL: none */
     size_t before_len;
-    bool done; /* the newest token ended the episode */
+    bool done;                  /* the newest token ended the episode */
+    tg_reward_details *details; /* where named parts of the value may be told; NULL: nobody asks */
 } tg_reward_input;
 
 typedef struct tg_reward_value {
@@ -34,17 +36,27 @@ typedef struct tg_reward_value {
     double value; /* NaN unless status is TG_REWARD_OK */
 } tg_reward_value;
 
-typedef struct tg_reward_ops {
-    tg_entry entry;
-    size_t state_size;
+/* What the environment must know of an open function. */
+typedef struct tg_reward_traits {
     bool terminal;      /* only a finished episode has a reward */
     bool wants_before;  /* looks at the text without the newest token */
     bool slow;          /* runs on a pool thread, never on the server's loop */
-    bool deterministic; /* a function of its input: an episode can be rebuilt by replay */
+    bool deterministic; /* a function of its input: scoring a text again gives the same number */
+    bool ranked; /* judges all samples of a prompt together: one call of score() is one group */
+} tg_reward_traits;
+
+typedef struct tg_reward_ops {
+    tg_entry entry;
+    size_t state_size;
+    bool terminal, wants_before, slow, deterministic; /* see tg_reward_traits */
+    /* Changes what follows from the options; in: the four above. May be NULL. */
+    void (*traits)(const void *state, tg_reward_traits *traits);
     /* Either may be NULL. state is zeroed, ctx never NULL; close is called only after a successful open. */
     tg_status (*open)(void *state, const void *options, const tg_open_context *ctx, tg_error *err);
     void (*close)(void *state);
-    /* Fills out[0 .. n). A failing return means that all n failed, for the reason in err. */
+    /* Fills out[0 .. n). A failing return means that all n failed, for the reason in err; TG_BUSY:
+     * nothing was judged, the same call may be made again. With TG_OK, err->msg may say why one of
+     * them has no number. */
     tg_status (*score)(const void *state, const tg_reward_input *in, size_t n, tg_reward_value *out,
                        tg_error *err);
 } tg_reward_ops;
@@ -56,6 +68,7 @@ typedef struct tg_reward {
     const tg_reward_ops *ops;
     const char *name; /* of the component in results and logs; borrowed */
     double weight;    /* in the sum of all components */
+    tg_reward_traits traits;
     void *state;
 } tg_reward;
 
@@ -64,8 +77,8 @@ tg_status tg_reward_open(tg_reward *r, const tg_reward_ops *ops, const void *opt
 void tg_reward_close(tg_reward *r); /* also of a zeroed one */
 
 /* As ops->score, with every value validated: a failing call gives TG_REWARD_FAILED, a value that is
- * not finite TG_REWARD_INVALID. err holds the reason when the call failed (status TG_OK: it did
- * not). */
+ * not finite TG_REWARD_INVALID. err->msg is the reason for what has no number, where one is known,
+ * else "". */
 tg_status tg_reward_score(const tg_reward *r, const tg_reward_input *in, size_t n,
                           tg_reward_value *out, tg_error *err);
 

@@ -129,6 +129,19 @@ static tg_status score(const void *state, const tg_reward_input *in, size_t n, t
     return st;
 }
 
+static void traits(const void *state, tg_reward_traits *t) {
+    const struct state *s = state;
+    t->terminal = true;
+    for (size_t i = 0; i < s->n; i++) {
+        const tg_reward_traits *part = &s->parts[i].traits;
+        t->terminal &= part->terminal;
+        t->wants_before |= part->wants_before;
+        t->slow |= part->slow;
+        t->deterministic &= part->deterministic;
+        t->ranked |= part->ranked;
+    }
+}
+
 tg_reward *tg_reward_parts(const tg_reward *r, size_t *n) {
     if (r->ops != &tg_reward_weighted) return NULL;
     const struct state *s = r->state;
@@ -146,5 +159,6 @@ const tg_reward_ops tg_reward_weighted = {
     .deterministic = true,
     .open = open_reward,
     .close = close_reward,
+    .traits = traits,
     .score = score,
 };

@@ -30,11 +30,20 @@ static tg_status open_inner(struct state *s, const struct options *o, const char
         return tg_fail(err, TG_CONFIG, "%s: reward: missing; expected {id, args}", name);
     tg_status st = tg_reward_open_section(&s->inner, o->reward, "reward", ctx, err);
     size_t parts;
-    if (st == TG_OK && !s->inner.ops->terminal && !tg_reward_parts(&s->inner, &parts))
+    if (st == TG_OK && !s->inner.traits.terminal && !tg_reward_parts(&s->inner, &parts))
         st = tg_fail(err, TG_CONFIG, "%s: reward: '%s' is given for every token already", name,
                      s->inner.name);
+    if (st == TG_OK && s->inner.traits.ranked)
+        st = tg_fail(err, TG_CONFIG, "%s: reward: '%s' ranks the samples of a prompt together",
+                     name, s->inner.name);
     if (st != TG_OK) tg_reward_close(&s->inner);
     return st;
+}
+
+static void traits(const void *state, tg_reward_traits *t) {
+    const struct state *s = state;
+    t->slow = s->inner.traits.slow;
+    t->deterministic = s->inner.traits.deterministic;
 }
 
 static tg_status open_dense(void *state, const void *opts, const tg_open_context *ctx,
@@ -58,7 +67,12 @@ static void close_reward(void *state) {
 
 /* ---- dense ------------------------------------------------------------------------------------- */
 
-/* A text on its way may have no value yet (BLEU without words): it counts as 0 until it is finished. */
+/* A text on its way may have no value yet (BLEU without words): it counts as 0 until it is finished. A judge that failed
+ * is another matter. */
+static bool no_value_yet(const struct state *s, const tg_reward_value *v) {
+    return v->status == TG_REWARD_INVALID && !s->inner.traits.slow;
+}
+
 static tg_status score_dense(const void *state, const tg_reward_input *in, size_t n,
                              tg_reward_value *out, tg_error *err) {
     const struct state *s = state;
@@ -66,6 +80,7 @@ static tg_status score_dense(const void *state, const tg_reward_input *in, size_
         tg_reward_input now = in[i], before = in[i];
         tg_reward_value last = {TG_REWARD_OK, 0};
         now.done = before.done = true;
+        before.details = NULL; /* those of the whole text are told */
         before.text = in[i].before, before.text_len = in[i].before_len;
         tg_status st = tg_reward_score(&s->inner, &now, 1, &out[i], err);
         if (st == TG_OK && in[i].before) {
@@ -73,9 +88,9 @@ static tg_status score_dense(const void *state, const tg_reward_input *in, size_
             st = tg_reward_score(&s->inner, &before, 1, &last, err);
         }
         if (st != TG_OK) return st;
-        if (last.status != TG_REWARD_OK) last = (tg_reward_value){TG_REWARD_OK, 0};
-        if (out[i].status != TG_REWARD_OK && !in[i].done)
-            out[i] = (tg_reward_value){TG_REWARD_OK, 0};
+        if (no_value_yet(s, &last)) last = (tg_reward_value){TG_REWARD_OK, 0};
+        if (no_value_yet(s, &out[i]) && !in[i].done) out[i] = (tg_reward_value){TG_REWARD_OK, 0};
+        if (out[i].status == TG_REWARD_OK) out[i].status = last.status;
         if (out[i].status == TG_REWARD_OK) out[i].value -= last.value;
     }
     return TG_OK;
@@ -128,6 +143,7 @@ const tg_reward_ops tg_reward_dense = {
     .deterministic = true,
     .open = open_dense,
     .close = close_reward,
+    .traits = traits,
     .score = score_dense,
 };
 
@@ -143,5 +159,6 @@ const tg_reward_ops tg_reward_per_reference = {
     .deterministic = true,
     .open = open_per_reference,
     .close = close_reward,
+    .traits = traits,
     .score = score_per_reference,
 };
