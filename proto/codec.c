@@ -81,6 +81,11 @@ static const tg_codec_row *const rows[] = {
     [TG_MSG_HEARTBEAT] = &tg_codec_heartbeat,
     [TG_MSG_ERROR] = &tg_codec_error,
     [TG_MSG_BYE] = &tg_codec_bye,
+    [TG_MSG_RESTORE] = &tg_codec_restore,
+    [TG_MSG_RESTORE_REPLY] = &tg_codec_restore_reply,
+    [TG_MSG_SNAPSHOT] = &tg_codec_snapshot,
+    [TG_MSG_SNAPSHOT_REPLY] = &tg_codec_snapshot_reply,
+    [TG_MSG_CANCEL] = &tg_codec_cancel,
 };
 
 static const tg_codec_row *row_of(tg_msg_type type) {

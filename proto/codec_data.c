@@ -220,7 +220,8 @@ static tg_status score_decode(tg_block *b, const void *from, void *to, tg_error 
         out->references = tg_block_texts(b, x->references, x->n_references);
     }
     const char *fn = tg_block_text(b, in->fn);
-    *(tg_score_request *)to = (tg_score_request){fn, items, in->n_items, in->deadline_ms};
+    *(tg_score_request *)to =
+        (tg_score_request){fn, items, in->n_items, in->deadline_ms, in->ranked};
     return TG_OK;
 }
 
@@ -245,6 +246,7 @@ static ProtobufCMessage *score_encode(tg_arena *a, const void *from) {
     out->n_items = in->n;
     out->items = list;
     out->deadline_ms = in->deadline_ms;
+    out->ranked = in->ranked;
     return &out->base;
 }
 
@@ -259,7 +261,7 @@ static const tg_wire_message score_item_wire = {&textgen__v1__score_item__descri
 static const tg_wire_field score_fields[] = {
     [1] = {.cap = TG_LIMIT_NAME},
     [2] = {.cap = TG_LIMIT_BATCH, .sub = &score_item_wire},
-    [3] = {0},
+    [4] = {0},
 };
 static const tg_wire_message score_wire = {&textgen__v1__score_request__descriptor,
                                            TG_WIRE_FIELDS(score_fields)};

@@ -49,9 +49,12 @@ typedef struct tg_codec_row {
 } tg_codec_row;
 
 /* One per message type, by family. */
-extern const tg_codec_row tg_codec_hello, tg_codec_welcome, tg_codec_open_slots,
-    tg_codec_slots_opened, /* session */
-    tg_codec_close_slots, tg_codec_heartbeat, tg_codec_error, tg_codec_bye;
+extern const tg_codec_row tg_codec_hello, tg_codec_welcome, tg_codec_heartbeat, tg_codec_error,
+    tg_codec_bye; /* session */
+extern const tg_codec_row tg_codec_open_slots, tg_codec_slots_opened, tg_codec_close_slots,
+    tg_codec_snapshot, tg_codec_cancel; /* slots */
+extern const tg_codec_row tg_codec_restore, tg_codec_restore_reply,
+    tg_codec_snapshot_reply; /* restore */
 extern const tg_codec_row tg_codec_reset, tg_codec_reset_reply, tg_codec_step,
     tg_codec_step_reply; /* episode */
 extern const tg_codec_row tg_codec_sample_range, tg_codec_samples, tg_codec_metric,

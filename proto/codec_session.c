@@ -1,4 +1,4 @@
-/* Hello, Welcome, the slot lists, Heartbeat, Error and Bye. */
+/* Hello, Welcome, Heartbeat, Error and Bye. */
 #include "common/base/check.h"
 #include "proto/codec_family.h"
 #include "proto/limits.h"
@@ -69,6 +69,54 @@ static Textgen__V1__EnvSpec *spec_encode(tg_arena *a, const tg_env_spec *in) {
     return out;
 }
 
+/* ---- RewardFn, resume tokens --------------------------------------------------------------- */
+
+static const tg_wire_field fn_fields[] = {
+    [1] = {.cap = TG_LIMIT_NAME}, [2] = {.cap = TG_LIMIT_NAME}, [5] = {0}};
+static const tg_wire_message fn_wire = {&textgen__v1__reward_fn__descriptor,
+                                        TG_WIRE_FIELDS(fn_fields)};
+
+static const tg_reward_fn *functions_decode(tg_block *b, Textgen__V1__RewardFn *const *in,
+                                            size_t n) {
+    tg_reward_fn *out = tg_block_take(b, n, sizeof *out), scratch;
+    for (size_t i = 0; i < n; i++) {
+        *TG_BLOCK_AT(out, i, scratch) = (tg_reward_fn){
+            .name = tg_block_text(b, in[i]->name),
+            .version = tg_block_text(b, in[i]->version),
+            .deterministic = in[i]->deterministic,
+            .max_batch = in[i]->max_batch,
+            .concurrency = in[i]->concurrency,
+        };
+    }
+    return out;
+}
+
+static Textgen__V1__RewardFn **functions_encode(tg_arena *a, const tg_reward_fn *in, size_t n) {
+    Textgen__V1__RewardFn **list = tg_arena_array(a, n, sizeof *list);
+    Textgen__V1__RewardFn *out = tg_arena_array(a, n, sizeof *out);
+    if (!list || !out) return NULL;
+    for (size_t i = 0; i < n; i++) {
+        textgen__v1__reward_fn__init(list[i] = &out[i]);
+        out[i].name = (char *)(uintptr_t)in[i].name;
+        out[i].version = (char *)(uintptr_t)in[i].version;
+        out[i].deterministic = in[i].deterministic;
+        out[i].max_batch = in[i].max_batch;
+        out[i].concurrency = in[i].concurrency;
+    }
+    return list;
+}
+
+/* Absent or 16 bytes (the unit of the field's rule). */
+static bool token_decode(ProtobufCBinaryData blob, uint8_t out[16]) {
+    if (blob.len != 16) return false;
+    memcpy(out, blob.data, 16);
+    return true;
+}
+
+static ProtobufCBinaryData token_encode(bool has, const uint8_t token[16]) {
+    return has ? (ProtobufCBinaryData){16, (uint8_t *)(uintptr_t)token} : (ProtobufCBinaryData){0};
+}
+
 /* ---- Hello ---------------------------------------------------------------------------------- */
 
 static tg_status hello_decode(tg_block *b, const void *from, void *to, tg_error *err) {
@@ -90,6 +138,10 @@ static tg_status hello_decode(tg_block *b, const void *from, void *to, tg_error 
     memcpy(out->peer_uuid, in->peer_uuid.data, 16);
     if (in->spec) spec_decode(b, in->spec, &out->spec);
     out->capabilities = tg_block_texts(b, in->capabilities, in->n_capabilities);
+    out->resume_session = in->resume_session;
+    out->has_resume_token = token_decode(in->resume_token, out->resume_token);
+    out->n_functions = in->n_functions;
+    out->functions = functions_decode(b, in->functions, in->n_functions);
     return TG_OK;
 }
 
@@ -107,14 +159,17 @@ static ProtobufCMessage *hello_encode(tg_arena *a, const void *from) {
     out->n_capabilities = in->n_capabilities;
     out->capabilities = (char **)(uintptr_t)in->capabilities;
     if (in->has_spec && !(out->spec = spec_encode(a, &in->spec))) return NULL;
-    return &out->base;
+    out->resume_session = in->resume_session;
+    out->resume_token = token_encode(in->has_resume_token, in->resume_token);
+    out->n_functions = in->n_functions;
+    out->functions = functions_encode(a, in->functions, in->n_functions);
+    return out->functions ? &out->base : NULL;
 }
 
 static const tg_wire_field hello_fields[] = {
-    [3] = {.cap = TG_LIMIT_NAME},
-    [5] = {.cap = TG_LIMIT_NAMES, .each = TG_LIMIT_NAME},
-    [6] = {.cap = 16, .unit = 16},
-    [8] = {.sub = &spec_wire},
+    [3] = {.cap = TG_LIMIT_NAME},   [5] = {.cap = TG_LIMIT_NAMES, .each = TG_LIMIT_NAME},
+    [6] = {.cap = 16, .unit = 16},  [8] = {.sub = &spec_wire},
+    [10] = {.cap = 16, .unit = 16}, [11] = {.cap = TG_LIMIT_FUNCTIONS, .sub = &fn_wire},
 };
 static const tg_wire_message hello_wire = {&textgen__v1__hello__descriptor,
                                            TG_WIRE_FIELDS(hello_fields)};
@@ -142,6 +197,11 @@ static tg_status welcome_decode(tg_block *b, const void *from, void *to, tg_erro
     }
     if (in->spec) spec_decode(b, in->spec, &out->spec);
     out->capabilities = tg_block_texts(b, in->capabilities, in->n_capabilities);
+    out->has_resume_token = token_decode(in->resume_token, out->resume_token);
+    out->resumed = in->resumed;
+    out->credits = in->credits;
+    out->n_functions = in->n_functions;
+    out->functions = functions_decode(b, in->functions, in->n_functions);
     return TG_OK;
 }
 
@@ -166,7 +226,12 @@ static ProtobufCMessage *welcome_encode(tg_arena *a, const void *from) {
     out->n_capabilities = in->n_capabilities;
     out->capabilities = (char **)(uintptr_t)in->capabilities;
     if (in->has_spec && !(out->spec = spec_encode(a, &in->spec))) return NULL;
-    return &out->base;
+    out->resume_token = token_encode(in->has_resume_token, in->resume_token);
+    out->resumed = in->resumed;
+    out->credits = in->credits;
+    out->n_functions = in->n_functions;
+    out->functions = functions_encode(a, in->functions, in->n_functions);
+    return out->functions ? &out->base : NULL;
 }
 
 static const tg_wire_field welcome_fields[] = {
@@ -174,91 +239,13 @@ static const tg_wire_field welcome_fields[] = {
     [7] = {.sub = &limits_wire},
     [8] = {.cap = TG_LIMIT_NAME},
     [9] = {.sub = &spec_wire},
+    [10] = {.cap = 16, .unit = 16},
+    [13] = {.cap = TG_LIMIT_FUNCTIONS, .sub = &fn_wire},
 };
 static const tg_wire_message welcome_wire = {&textgen__v1__welcome__descriptor,
                                              TG_WIRE_FIELDS(welcome_fields)};
 const tg_codec_row tg_codec_welcome = {&welcome_wire, sizeof(tg_welcome), welcome_decode,
                                        welcome_encode};
-
-/* ---- slot lists ----------------------------------------------------------------------------- */
-
-static void slots_decode(tg_block *b, const uint32_t *slots, size_t n, tg_slot_list *out) {
-    uint32_t *copy = tg_block_take(b, n, sizeof *copy);
-    if (copy) memcpy(copy, slots, n * sizeof *copy);
-    *out = (tg_slot_list){copy, n};
-}
-
-static tg_status open_slots_decode(tg_block *b, const void *from, void *to, tg_error *err) {
-    const Textgen__V1__OpenSlots *in = from;
-    if (in->n != 0 && in->n != in->n_slots) {
-        return tg_fail(err, TG_PROTOCOL, "OpenSlots.n: %u, but %zu slots are named", in->n,
-                       in->n_slots);
-    }
-    slots_decode(b, in->slots, in->n_slots, to);
-    return TG_OK;
-}
-
-static ProtobufCMessage *open_slots_encode(tg_arena *a, const void *from) {
-    const tg_slot_list *in = from;
-    Textgen__V1__OpenSlots *out = tg_arena_alloc(a, sizeof *out);
-    if (!out) return NULL;
-    textgen__v1__open_slots__init(out);
-    out->n = (uint32_t)in->n;
-    out->n_slots = in->n;
-    out->slots = (uint32_t *)(uintptr_t)in->slots;
-    return &out->base;
-}
-
-static const tg_wire_field open_slots_fields[] = {[2] = {.cap = TG_LIMIT_SLOTS}};
-static const tg_wire_message open_slots_wire = {&textgen__v1__open_slots__descriptor,
-                                                TG_WIRE_FIELDS(open_slots_fields)};
-const tg_codec_row tg_codec_open_slots = {&open_slots_wire, sizeof(tg_slot_list), open_slots_decode,
-                                          open_slots_encode};
-
-static tg_status slots_opened_decode(tg_block *b, const void *from, void *to, tg_error *err) {
-    (void)err;
-    const Textgen__V1__SlotsOpened *in = from;
-    slots_decode(b, in->slots, in->n_slots, to);
-    return TG_OK;
-}
-
-static ProtobufCMessage *slots_opened_encode(tg_arena *a, const void *from) {
-    const tg_slot_list *in = from;
-    Textgen__V1__SlotsOpened *out = tg_arena_alloc(a, sizeof *out);
-    if (!out) return NULL;
-    textgen__v1__slots_opened__init(out);
-    out->n_slots = in->n;
-    out->slots = (uint32_t *)(uintptr_t)in->slots;
-    return &out->base;
-}
-
-static const tg_wire_field slot_list_fields[] = {[1] = {.cap = TG_LIMIT_SLOTS}};
-static const tg_wire_message slots_opened_wire = {&textgen__v1__slots_opened__descriptor,
-                                                  TG_WIRE_FIELDS(slot_list_fields)};
-const tg_codec_row tg_codec_slots_opened = {&slots_opened_wire, sizeof(tg_slot_list),
-                                            slots_opened_decode, slots_opened_encode};
-
-static tg_status close_slots_decode(tg_block *b, const void *from, void *to, tg_error *err) {
-    (void)err;
-    const Textgen__V1__CloseSlots *in = from;
-    slots_decode(b, in->slots, in->n_slots, to);
-    return TG_OK;
-}
-
-static ProtobufCMessage *close_slots_encode(tg_arena *a, const void *from) {
-    const tg_slot_list *in = from;
-    Textgen__V1__CloseSlots *out = tg_arena_alloc(a, sizeof *out);
-    if (!out) return NULL;
-    textgen__v1__close_slots__init(out);
-    out->n_slots = in->n;
-    out->slots = (uint32_t *)(uintptr_t)in->slots;
-    return &out->base;
-}
-
-static const tg_wire_message close_slots_wire = {&textgen__v1__close_slots__descriptor,
-                                                 TG_WIRE_FIELDS(slot_list_fields)};
-const tg_codec_row tg_codec_close_slots = {&close_slots_wire, sizeof(tg_slot_list),
-                                           close_slots_decode, close_slots_encode};
 
 /* ---- Heartbeat, Error, Bye ------------------------------------------------------------------ */
 
@@ -266,8 +253,9 @@ static tg_status heartbeat_decode(tg_block *b, const void *from, void *to, tg_er
     (void)b;
     (void)err;
     const Textgen__V1__Heartbeat *in = from;
-    *(tg_heartbeat *)to = (tg_heartbeat){in->epoch,       in->oldest_ms, in->completed,
-                                         in->loop_lag_us, in->in_flight, in->draining};
+    *(tg_heartbeat *)to =
+        (tg_heartbeat){in->epoch,     in->oldest_ms, in->completed, in->loop_lag_us,
+                       in->in_flight, in->draining,  in->slots,     in->steps};
     return TG_OK;
 }
 
@@ -282,10 +270,12 @@ static ProtobufCMessage *heartbeat_encode(tg_arena *a, const void *from) {
     out->completed = in->completed;
     out->loop_lag_us = in->loop_lag_us;
     out->draining = in->draining;
+    out->slots = in->slots;
+    out->steps = in->steps;
     return &out->base;
 }
 
-static const tg_wire_field heartbeat_fields[] = {[6] = {0}};
+static const tg_wire_field heartbeat_fields[] = {[8] = {0}};
 static const tg_wire_message heartbeat_wire = {&textgen__v1__heartbeat__descriptor,
                                                TG_WIRE_FIELDS(heartbeat_fields)};
 const tg_codec_row tg_codec_heartbeat = {&heartbeat_wire, sizeof(tg_heartbeat), heartbeat_decode,

@@ -7,87 +7,11 @@
 #ifndef TG_PROTO_MESSAGES_H
 #define TG_PROTO_MESSAGES_H
 
+#include "proto/types.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-enum { TG_PROTO_MAJOR = 1, TG_PROTO_MINOR = 0 };
-
-/* Values equal the enums of textgen.proto (checked at compile time in codec.c). */
-typedef enum tg_role { TG_ROLE_CLIENT = 1, TG_ROLE_WORKER, TG_ROLE_BROKER, TG_ROLE_REWARD } tg_role;
-typedef enum tg_split { TG_SPLIT_TRAIN = 1, TG_SPLIT_VAL, TG_SPLIT_TEST } tg_split;
-typedef enum tg_reward_status {
-    TG_REWARD_OK = 1,
-    TG_REWARD_PENDING,
-    TG_REWARD_FAILED,
-    TG_REWARD_TIMEOUT,
-    TG_REWARD_INVALID
-} tg_reward_status;
-typedef enum tg_stop {
-    TG_STOP_NONE = 0,
-    TG_STOP_EOS,
-    TG_STOP_LENGTH,
-    TG_STOP_SEQUENCE,
-    TG_STOP_ABORTED
-} tg_stop;
-
-#define TG_CODE_MAP(XX)                                                                            \
-    XX(OK, 0)                                                                                      \
-    XX(INVALID_ARGUMENT, 1)                                                                        \
-    XX(UNSUPPORTED_VERSION, 2)                                                                     \
-    XX(UNAUTHENTICATED, 3)                                                                         \
-    XX(PERMISSION_DENIED, 4)                                                                       \
-    XX(NOT_FOUND, 5)                                                                               \
-    XX(FAILED_STATE, 6)                                                                            \
-    XX(CONFLICT, 7)                                                                                \
-    XX(STALE, 8)                                                                                   \
-    XX(GAP, 9)                                                                                     \
-    XX(FENCED, 10)                                                                                 \
-    XX(OVERLOADED, 11)                                                                             \
-    XX(DEADLINE_EXCEEDED, 12)                                                                      \
-    XX(WORKER_LOST, 13)                                                                            \
-    XX(EPISODE_ABORTED, 14)                                                                        \
-    XX(REWARD_FAILED, 15)                                                                          \
-    XX(REWARD_TIMEOUT, 16)                                                                         \
-    XX(REWARD_INVALID, 17)                                                                         \
-    XX(TOO_LARGE, 18)                                                                              \
-    XX(DRAINING, 19)                                                                               \
-    XX(CONFIG_MISMATCH, 20)                                                                        \
-    XX(INTERNAL, 21)                                                                               \
-    XX(PROTOCOL, 22)
-typedef enum tg_code {
-#define XX(name, value) TG_CODE_##name = value,
-    TG_CODE_MAP(XX)
-#undef XX
-} tg_code;
-const char *tg_code_name(tg_code code);
-
-/* Message types in the frame header. */
-#define TG_MSG_MAP(XX)                                                                             \
-    XX(HELLO, 1)                                                                                   \
-    XX(WELCOME, 2)                                                                                 \
-    XX(OPEN_SLOTS, 3)                                                                              \
-    XX(SLOTS_OPENED, 4)                                                                            \
-    XX(CLOSE_SLOTS, 5)                                                                             \
-    XX(RESET, 6)                                                                                   \
-    XX(RESET_REPLY, 7)                                                                             \
-    XX(STEP, 8)                                                                                    \
-    XX(STEP_REPLY, 9)                                                                              \
-    XX(SAMPLE_RANGE, 10)                                                                           \
-    XX(SAMPLES, 11)                                                                                \
-    XX(METRIC, 12)                                                                                 \
-    XX(METRIC_REPLY, 13)                                                                           \
-    XX(SCORE, 14)                                                                                  \
-    XX(SCORE_REPLY, 15)                                                                            \
-    XX(HEARTBEAT, 16)                                                                              \
-    XX(ERROR, 17)                                                                                  \
-    XX(BYE, 18)
-typedef enum tg_msg_type {
-#define XX(name, value) TG_MSG_##name = value,
-    TG_MSG_MAP(XX)
-#undef XX
-} tg_msg_type;
-const char *tg_msg_name(tg_msg_type type);
 
 typedef struct tg_env_spec {
     const char *env_id;
@@ -107,6 +31,12 @@ typedef struct tg_limits {
     uint32_t max_message, max_slots, max_batch, max_tokens;
 } tg_limits;
 
+typedef struct tg_reward_fn {
+    const char *name, *version;
+    bool deterministic;
+    uint32_t max_batch, concurrency; /* 0: not said */
+} tg_reward_fn;
+
 typedef struct tg_hello {
     uint32_t proto_major, proto_minor, heartbeat_ms;
     tg_role role;
@@ -116,6 +46,11 @@ typedef struct tg_hello {
     tg_env_spec spec;
     const char **capabilities;
     size_t n_capabilities;
+    uint64_t resume_session; /* 0: a new session */
+    bool has_resume_token;
+    uint8_t resume_token[16];
+    const tg_reward_fn *functions;
+    size_t n_functions;
 } tg_hello;
 
 typedef struct tg_welcome {
@@ -127,9 +62,14 @@ typedef struct tg_welcome {
     tg_env_spec spec;
     const char **capabilities;
     size_t n_capabilities;
+    bool has_resume_token, resumed;
+    uint8_t resume_token[16];
+    uint32_t credits;
+    const tg_reward_fn *functions;
+    size_t n_functions;
 } tg_welcome;
 
-typedef struct tg_slot_list { /* OPEN_SLOTS, SLOTS_OPENED, CLOSE_SLOTS */
+typedef struct tg_slot_list { /* OPEN_SLOTS, SLOTS_OPENED, CLOSE_SLOTS, SNAPSHOT, CANCEL */
     const uint32_t *slots;
     size_t n;
 } tg_slot_list;
@@ -199,6 +139,49 @@ typedef struct tg_step_reply {
     size_t n;
 } tg_step_reply;
 
+typedef struct tg_restore_item {
+    uint32_t slot;
+    uint64_t episode, seed, sample;
+    tg_split split;
+    const int32_t *tokens;
+    const double *rewards; /* (n_tokens) */
+    size_t n_tokens;
+    uint64_t reset_digest, state_digest;
+} tg_restore_item;
+typedef struct tg_restore_batch {
+    const tg_restore_item *items;
+    size_t n;
+} tg_restore_batch;
+
+typedef struct tg_restore_result {
+    uint32_t slot;
+    uint64_t episode, state_digest;
+    tg_code code;
+    const char *message;
+} tg_restore_result;
+typedef struct tg_restore_reply {
+    const tg_restore_result *items;
+    size_t n;
+} tg_restore_reply;
+
+typedef struct tg_snapshot {
+    uint32_t slot;
+    bool live; /* an episode is there, under way or ended; else the rest is empty */
+    uint64_t episode, seed, sample, state_digest;
+    tg_split split;
+    const char *sample_id;
+    const int32_t *prompt, *tokens;
+    const double *rewards; /* (n_tokens) */
+    size_t n_prompt, n_tokens;
+    bool terminated, truncated;
+    tg_stop stop;
+    tg_reward_status reward_status; /* of the last step */
+} tg_snapshot;
+typedef struct tg_snapshot_reply {
+    const tg_snapshot *items;
+    size_t n;
+} tg_snapshot_reply;
+
 typedef struct tg_sample_range {
     tg_split split;
     uint64_t first;
@@ -255,6 +238,7 @@ typedef struct tg_score_request {
     const tg_score_item *items;
     size_t n;
     uint32_t deadline_ms;
+    bool ranked; /* samples of one prompt, seen together */
 } tg_score_request;
 typedef struct tg_score_result {
     uint64_t id;
@@ -273,6 +257,8 @@ typedef struct tg_heartbeat {
     uint64_t epoch, oldest_ms, completed, loop_lag_us;
     uint32_t in_flight;
     bool draining;
+    uint32_t slots;
+    uint64_t steps;
 } tg_heartbeat;
 
 typedef struct tg_wire_error {

@@ -23,7 +23,8 @@ TYPES = {
     "CLOSE_SLOTS": "CloseSlots", "RESET": "ResetBatch", "RESET_REPLY": "ResetReply", "STEP": "StepBatch",
     "STEP_REPLY": "StepReply", "SAMPLE_RANGE": "SampleRange", "SAMPLES": "Samples", "METRIC": "MetricRequest",
     "METRIC_REPLY": "MetricReply", "SCORE": "ScoreRequest", "SCORE_REPLY": "ScoreReply", "HEARTBEAT": "Heartbeat",
-    "ERROR": "Error", "BYE": "Bye",
+    "ERROR": "Error", "BYE": "Bye", "RESTORE": "RestoreBatch", "RESTORE_REPLY": "RestoreReply",
+    "SNAPSHOT": "SnapshotRequest", "SNAPSHOT_REPLY": "SnapshotReply", "CANCEL": "Cancel",
 }
 IDS = {"prompt", "tokens"}          # bytes fields that hold u32 ids
 DOUBLES = {"rewards", "samples"}    # bytes fields that hold f64
@@ -114,6 +115,8 @@ def fill(r, m, depth=0):
         m.n = r.choice([0, len(m.slots)])
     if m.DESCRIPTOR.name == "StepResult":
         m.n_applied = len(m.rewards) // 8
+    if m.DESCRIPTOR.name in ("RestoreItem", "SlotState"):
+        m.rewards = struct.pack("<%dd" % (n := len(m.tokens) // 4), *(r.gauss(0, 1) for _ in range(n)))
     return m
 
 

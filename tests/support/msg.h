@@ -13,6 +13,6 @@ void *tg_test_msg_random(tg_arena *a, tg_rng *r, tg_msg_type type);
 /* One line, every field in the order of the schema, defaults too. Blobs of ids are arrays; doubles
  * are bits in hex. */
 void tg_test_msg_print(tg_msg_type type, const void *msg, tg_buf *out);
-enum { TG_TEST_MSG_FIRST = TG_MSG_HELLO, TG_TEST_MSG_LAST = TG_MSG_BYE };
+enum { TG_TEST_MSG_FIRST = TG_MSG_HELLO, TG_TEST_MSG_LAST = TG_MSG_CANCEL };
 
 #endif

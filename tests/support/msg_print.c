@@ -126,18 +126,39 @@ static void spec(tg_buf *b, bool has, const tg_env_spec *s) {
     tg_buf_putc(b, '}');
 }
 
+static void functions(tg_buf *b, const tg_reward_fn *f, size_t n) {
+    list(b, "functions");
+    for (size_t i = 0; i < n; i++) {
+        next(b);
+        text(b, "name", f[i].name);
+        text(b, "version", f[i].version);
+        boolean(b, "deterministic", f[i].deterministic);
+        num(b, "max_batch", f[i].max_batch);
+        num(b, "concurrency", f[i].concurrency);
+        tg_buf_putc(b, '}');
+    }
+    tg_buf_putc(b, ']');
+}
+
+static void bytes16(tg_buf *b, const char *name, bool has, const uint8_t *v) {
+    key(b, name);
+    tg_buf_putc(b, '"');
+    for (int i = 0; has && i < 16; i++) tg_buf_printf(b, "%02x", v[i]);
+    tg_buf_putc(b, '"');
+}
+
 static void hello(tg_buf *b, const tg_hello *m) {
     num(b, "proto_major", m->proto_major);
     num(b, "proto_minor", m->proto_minor);
     text(b, "software", m->software);
     num(b, "role", m->role);
     texts(b, "capabilities", m->capabilities, m->n_capabilities);
-    key(b, "peer_uuid");
-    tg_buf_putc(b, '"');
-    for (int i = 0; i < 16; i++) tg_buf_printf(b, "%02x", m->peer_uuid[i]);
-    tg_buf_putc(b, '"');
+    bytes16(b, "peer_uuid", true, m->peer_uuid);
     num(b, "heartbeat_ms", m->heartbeat_ms);
     spec(b, m->has_spec, &m->spec);
+    num(b, "resume_session", m->resume_session);
+    bytes16(b, "resume_token", m->has_resume_token, m->resume_token);
+    functions(b, m->functions, m->n_functions);
 }
 
 static void welcome(tg_buf *b, const tg_welcome *m) {
@@ -156,6 +177,10 @@ static void welcome(tg_buf *b, const tg_welcome *m) {
     tg_buf_putc(b, '}');
     text(b, "software", m->software);
     spec(b, m->has_spec, &m->spec);
+    bytes16(b, "resume_token", m->has_resume_token, m->resume_token);
+    boolean(b, "resumed", m->resumed);
+    num(b, "credits", m->credits);
+    functions(b, m->functions, m->n_functions);
 }
 
 static void slots(tg_buf *b, const tg_slot_list *m) {
@@ -243,6 +268,65 @@ static void step_reply(tg_buf *b, const tg_step_reply *m) {
     tg_buf_putc(b, ']');
 }
 
+static void restore(tg_buf *b, const tg_restore_batch *m) {
+    list(b, "items");
+    for (size_t i = 0; i < m->n; i++) {
+        const tg_restore_item *x = &m->items[i];
+        next(b);
+        num(b, "slot", x->slot);
+        num(b, "episode", x->episode);
+        num(b, "seed", x->seed);
+        num(b, "split", x->split);
+        num(b, "sample", x->sample);
+        ids(b, "tokens", x->tokens, x->n_tokens);
+        reals(b, "rewards", x->rewards, x->n_tokens);
+        num(b, "reset_digest", x->reset_digest);
+        num(b, "state_digest", x->state_digest);
+        tg_buf_putc(b, '}');
+    }
+    tg_buf_putc(b, ']');
+}
+
+static void restore_reply(tg_buf *b, const tg_restore_reply *m) {
+    list(b, "items");
+    for (size_t i = 0; i < m->n; i++) {
+        const tg_restore_result *x = &m->items[i];
+        next(b);
+        num(b, "slot", x->slot);
+        num(b, "episode", x->episode);
+        num(b, "code", x->code);
+        text(b, "message", x->message);
+        num(b, "state_digest", x->state_digest);
+        tg_buf_putc(b, '}');
+    }
+    tg_buf_putc(b, ']');
+}
+
+static void snapshot_reply(tg_buf *b, const tg_snapshot_reply *m) {
+    list(b, "items");
+    for (size_t i = 0; i < m->n; i++) {
+        const tg_snapshot *x = &m->items[i];
+        next(b);
+        num(b, "slot", x->slot);
+        boolean(b, "live", x->live);
+        num(b, "episode", x->episode);
+        num(b, "seed", x->seed);
+        num(b, "split", x->split);
+        num(b, "sample", x->sample);
+        text(b, "sample_id", x->sample_id);
+        ids(b, "prompt", x->prompt, x->n_prompt);
+        ids(b, "tokens", x->tokens, x->n_tokens);
+        reals(b, "rewards", x->rewards, x->n_tokens);
+        num(b, "state_digest", x->state_digest);
+        boolean(b, "terminated", x->terminated);
+        boolean(b, "truncated", x->truncated);
+        num(b, "stop", x->stop);
+        num(b, "reward_status", x->reward_status);
+        tg_buf_putc(b, '}');
+    }
+    tg_buf_putc(b, ']');
+}
+
 static void sample_range(tg_buf *b, const tg_sample_range *m) {
     num(b, "split", m->split);
     num(b, "first", m->first);
@@ -313,6 +397,7 @@ static void score(tg_buf *b, const tg_score_request *m) {
     }
     tg_buf_putc(b, ']');
     num(b, "deadline_ms", m->deadline_ms);
+    boolean(b, "ranked", m->ranked);
 }
 
 static void score_reply(tg_buf *b, const tg_score_reply *m) {
@@ -337,6 +422,8 @@ static void heartbeat(tg_buf *b, const tg_heartbeat *m) {
     num(b, "completed", m->completed);
     num(b, "loop_lag_us", m->loop_lag_us);
     boolean(b, "draining", m->draining);
+    num(b, "slots", m->slots);
+    num(b, "steps", m->steps);
 }
 
 static void wire_error(tg_buf *b, const tg_wire_error *m) {
@@ -353,7 +440,12 @@ void tg_test_msg_print(tg_msg_type type, const void *msg, tg_buf *b) {
     case TG_MSG_WELCOME: welcome(b, msg); break;
     case TG_MSG_OPEN_SLOTS:
     case TG_MSG_SLOTS_OPENED:
-    case TG_MSG_CLOSE_SLOTS: slots(b, msg); break;
+    case TG_MSG_CLOSE_SLOTS:
+    case TG_MSG_SNAPSHOT:
+    case TG_MSG_CANCEL: slots(b, msg); break;
+    case TG_MSG_RESTORE: restore(b, msg); break;
+    case TG_MSG_RESTORE_REPLY: restore_reply(b, msg); break;
+    case TG_MSG_SNAPSHOT_REPLY: snapshot_reply(b, msg); break;
     case TG_MSG_RESET: reset(b, msg); break;
     case TG_MSG_RESET_REPLY: reset_reply(b, msg); break;
     case TG_MSG_STEP: step(b, msg); break;

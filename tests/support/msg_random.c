@@ -87,6 +87,22 @@ static tg_env_spec spec(tg_arena *a, tg_rng *r) {
     return s;
 }
 
+static const tg_reward_fn *functions(tg_arena *a, tg_rng *r, size_t *n) {
+    *n = below(r, 4);
+    tg_reward_fn *out = tg_arena_array(a, *n, sizeof *out);
+    for (size_t i = 0; i < *n; i++) {
+        out[i] = (tg_reward_fn){text(a, r), text(a, r), coin(r), (uint32_t)number(r),
+                                (uint32_t)number(r)};
+    }
+    return *n ? out : NULL;
+}
+
+static bool token(tg_rng *r, uint8_t out[16]) {
+    if (coin(r)) return false;
+    for (int i = 0; i < 16; i++) out[i] = (uint8_t)tg_rng_u32(r);
+    return true;
+}
+
 static void *hello(tg_arena *a, tg_rng *r) {
     tg_hello *m = tg_arena_alloc(a, sizeof *m);
     m->proto_major = (uint32_t)number(r);
@@ -98,6 +114,9 @@ static void *hello(tg_arena *a, tg_rng *r) {
     m->has_spec = coin(r);
     if (m->has_spec) m->spec = spec(a, r);
     m->capabilities = texts(a, r, &m->n_capabilities);
+    m->resume_session = number(r);
+    m->has_resume_token = token(r, m->resume_token);
+    m->functions = functions(a, r, &m->n_functions);
     return m;
 }
 
@@ -114,6 +133,10 @@ static void *welcome(tg_arena *a, tg_rng *r) {
     m->has_spec = coin(r);
     if (m->has_spec) m->spec = spec(a, r);
     m->capabilities = texts(a, r, &m->n_capabilities);
+    m->has_resume_token = token(r, m->resume_token);
+    m->resumed = coin(r);
+    m->credits = (uint32_t)number(r);
+    m->functions = functions(a, r, &m->n_functions);
     return m;
 }
 
@@ -201,6 +224,62 @@ static void *step_reply(tg_arena *a, tg_rng *r) {
     return m;
 }
 
+static void *restore(tg_arena *a, tg_rng *r) {
+    tg_restore_batch *m = tg_arena_alloc(a, sizeof *m);
+    m->n = below(r, 20);
+    tg_restore_item *x = tg_arena_array(a, m->n, sizeof *x);
+    for (size_t i = 0; i < m->n; i++) {
+        x[i] = (tg_restore_item){.slot = (uint32_t)number(r),
+                                 .episode = number(r),
+                                 .seed = number(r),
+                                 .sample = number(r),
+                                 .split = (tg_split)(1 + below(r, 3)),
+                                 .reset_digest = number(r),
+                                 .state_digest = number(r)};
+        x[i].tokens = tokens(a, r, &x[i].n_tokens);
+        x[i].rewards = reals(a, r, x[i].n_tokens);
+    }
+    m->items = m->n ? x : NULL;
+    return m;
+}
+
+static void *restore_reply(tg_arena *a, tg_rng *r) {
+    tg_restore_reply *m = tg_arena_alloc(a, sizeof *m);
+    m->n = below(r, 20);
+    tg_restore_result *x = tg_arena_array(a, m->n, sizeof *x);
+    for (size_t i = 0; i < m->n; i++) {
+        x[i] = (tg_restore_result){(uint32_t)number(r), number(r), number(r), (tg_code)below(r, 23),
+                                   text(a, r)};
+    }
+    m->items = m->n ? x : NULL;
+    return m;
+}
+
+static void *snapshot_reply(tg_arena *a, tg_rng *r) {
+    tg_snapshot_reply *m = tg_arena_alloc(a, sizeof *m);
+    m->n = below(r, 20);
+    tg_snapshot *x = tg_arena_array(a, m->n, sizeof *x);
+    for (size_t i = 0; i < m->n; i++) {
+        x[i] = (tg_snapshot){.slot = (uint32_t)number(r),
+                             .live = coin(r),
+                             .episode = number(r),
+                             .seed = number(r),
+                             .sample = number(r),
+                             .state_digest = number(r),
+                             .split = (tg_split)(1 + below(r, 3)),
+                             .sample_id = text(a, r),
+                             .terminated = coin(r),
+                             .truncated = coin(r),
+                             .stop = (tg_stop)below(r, 5),
+                             .reward_status = (tg_reward_status)below(r, 6)};
+        x[i].prompt = tokens(a, r, &x[i].n_prompt);
+        x[i].tokens = tokens(a, r, &x[i].n_tokens);
+        x[i].rewards = reals(a, r, x[i].n_tokens);
+    }
+    m->items = m->n ? x : NULL;
+    return m;
+}
+
 static void *sample_range(tg_arena *a, tg_rng *r) {
     tg_sample_range *m = tg_arena_alloc(a, sizeof *m);
     *m = (tg_sample_range){(tg_split)(1 + below(r, 3)), number(r), (uint32_t)number(r)};
@@ -265,6 +344,7 @@ static void *score(tg_arena *a, tg_rng *r) {
     m->fn = text(a, r);
     m->items = m->n ? x : NULL;
     m->deadline_ms = (uint32_t)number(r);
+    m->ranked = coin(r);
     return m;
 }
 
@@ -285,7 +365,8 @@ static void *score_reply(tg_arena *a, tg_rng *r) {
 
 static void *heartbeat(tg_arena *a, tg_rng *r) {
     tg_heartbeat *m = tg_arena_alloc(a, sizeof *m);
-    *m = (tg_heartbeat){number(r), number(r), number(r), number(r), (uint32_t)number(r), coin(r)};
+    *m = (tg_heartbeat){number(r),           number(r), number(r),           number(r),
+                        (uint32_t)number(r), coin(r),   (uint32_t)number(r), number(r)};
     return m;
 }
 
@@ -307,7 +388,12 @@ void *tg_test_msg_random(tg_arena *a, tg_rng *r, tg_msg_type type) {
     case TG_MSG_WELCOME: return welcome(a, r);
     case TG_MSG_OPEN_SLOTS:
     case TG_MSG_SLOTS_OPENED:
-    case TG_MSG_CLOSE_SLOTS: return slots(a, r);
+    case TG_MSG_CLOSE_SLOTS:
+    case TG_MSG_SNAPSHOT:
+    case TG_MSG_CANCEL: return slots(a, r);
+    case TG_MSG_RESTORE: return restore(a, r);
+    case TG_MSG_RESTORE_REPLY: return restore_reply(a, r);
+    case TG_MSG_SNAPSHOT_REPLY: return snapshot_reply(a, r);
     case TG_MSG_RESET: return reset(a, r);
     case TG_MSG_RESET_REPLY: return reset_reply(a, r);
     case TG_MSG_STEP: return step(a, r);

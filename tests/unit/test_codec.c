@@ -88,6 +88,8 @@ TEST(malformed_payloads_are_refused_by_field) {
     REFUSED(TG_MSG_STEP, "\x0a\x05\x22\x03\x01\x00\x00", "StepItem.tokens: length is not");
     REFUSED(TG_MSG_STEP, "\x0a\x06\x22\x04\xff\xff\xff\xff", "StepItem.tokens: a token id");
     REFUSED(TG_MSG_HELLO, "\x20\x01\x32\x05uuid!", "Hello.peer_uuid: length is not");
+    REFUSED(TG_MSG_HELLO, "\x20\x01\x52\x03tok", "Hello.resume_token: length is not");
+    REFUSED(TG_MSG_RESTORE, "\x0a\x06\x32\x04\xff\xff\xff\xff", "RestoreItem.tokens: a token id");
     REFUSED(TG_MSG_OPEN_SLOTS, "\x12\x02\x01\x80", "OpenSlots.slots: packed numbers are cut off");
 }
 
@@ -99,6 +101,13 @@ TEST(counts_that_disagree_are_refused) {
     CHECK_EQ(tg_msg_decode(TG_MSG_STEP_REPLY, rewards, sizeof rewards - 1, &msg, &err),
              TG_PROTOCOL);
     CHECK_STR(err.msg, "StepResult.rewards: 8 bytes for 3 applied tokens");
+    static const char log[] = "\x0a\x0a\x32\x08\1\0\0\0\2\0\0\0"; /* RestoreItem without rewards */
+    CHECK_EQ(tg_msg_decode(TG_MSG_RESTORE, log, sizeof log - 1, &msg, &err), TG_PROTOCOL);
+    CHECK_STR(err.msg, "RestoreItem.rewards: 0 bytes for 2 tokens");
+    static const char state[] = "\x0a\x0a\x52\x08\0\0\0\0\0\0\0\0"; /* SlotState without tokens */
+    CHECK_EQ(tg_msg_decode(TG_MSG_SNAPSHOT_REPLY, state, sizeof state - 1, &msg, &err),
+             TG_PROTOCOL);
+    CHECK_STR(err.msg, "SlotState.rewards: 8 bytes for 0 tokens");
     static const char slots[] =
         "\x08\x05\x12\x02\x01\x02"; /* OpenSlots { n = 5, slots = [1, 2] } */
     CHECK_EQ(tg_msg_decode(TG_MSG_OPEN_SLOTS, slots, sizeof slots - 1, &msg, &err), TG_PROTOCOL);
@@ -138,6 +147,11 @@ TEST(caps_are_checked_before_anything_is_allocated) {
         {TG_MSG_SAMPLES, "\x0a\x02\x22\x00", 4, 4097, "Samples.items: 4097 entries"},
         {TG_MSG_CLOSE_SLOTS, "\x08\x01", 2, 65537,
          "CloseSlots.slots: 65537 entries"}, /* not packed */
+        {TG_MSG_CANCEL, "\x08\x01", 2, 65537, "Cancel.slots: 65537 entries"},
+        {TG_MSG_SNAPSHOT, "\x08\x01", 2, 65537, "SnapshotRequest.slots: 65537 entries"},
+        {TG_MSG_RESTORE, "\x0a\x00", 2, 4097, "RestoreBatch.items: 4097 entries"},
+        {TG_MSG_SNAPSHOT_REPLY, "\x0a\x00", 2, 4097, "SnapshotReply.items: 4097 entries"},
+        {TG_MSG_WELCOME, "\x6a\x00", 2, 257, "Welcome.functions: 257 entries"},
         {TG_MSG_SCORE_REPLY, "\x0a\x00", 2, 5000, "ScoreReply.items: 4097 entries"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
