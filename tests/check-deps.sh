@@ -18,7 +18,7 @@ may common/text   common/base common/config common/text
 may common/nn     common/base common/config common/nn
 may proto         common/base proto
 may common/net    common/base common/net proto
-may common/cli    common/base common/config common/text common/cli
+may common/cli    common/base common/config common/text common/net proto common/cli
 may env-server    common proto env-server
 may learner       common proto learner
 

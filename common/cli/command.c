@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 #include "common/base/str.h"
 #include "common/cli/gentext.h"
+#include "common/cli/keygen.h"
 #include "common/cli/process.h"
 #include "common/cli/tokenizer.h"
 #include "common/config/args.h"
@@ -41,7 +42,7 @@ static const command commands[] = {
     {"gentext", tg_cmd_gentext, NULL, "Make training text for a small model"},
     {"eval", NULL, NULL, "Evaluate a model with a config's metrics"},
     {"top", NULL, NULL, "Watch a run"},
-    {"keygen", NULL, NULL, "Make keys for encrypted connections"},
+    {"keygen", tg_cmd_keygen, NULL, "Make keys for encrypted connections"},
     {"report", NULL, LEARNER, "Draw and compare the learning curves of runs"},
     {"bench", NULL, NULL, "Measure this machine"},
 };

@@ -53,6 +53,13 @@ static const tg_opt pool_table[] = {
     TG_OPT_INT(tg_pool_config, call_timeout_ms, "60000", 10, 86400000,
                "Deadline of one call to a worker."),
     TG_OPT_INT(tg_pool_config, heartbeat_ms, "1000", 10, 600000, "Time between signs of life."),
+    TG_OPT_STR(tg_pool_config, key, NULL,
+               "File with the learner's key pair (textgen keygen): tcp is then encrypted."),
+    TG_OPT_STR(tg_pool_config, server_key, NULL,
+               "Public key, or its file, of the workers or the broker that `connect` names."),
+    TG_OPT_STR(tg_pool_config, allow, NULL, "File of the keys that may connect to `bind`."),
+    TG_OPT_BOOL(tg_pool_config, insecure, "false",
+                "Listen on a tcp address that other machines reach, without keys."),
     TG_OPT_END,
 };
 

@@ -35,6 +35,8 @@ typedef struct tg_learner_config {
 typedef struct tg_pool_config {
     const char *bind, *connect; /* the learner's addresses; both NULL: the supervisor chooses */
     int64_t min_workers, call_timeout_ms, heartbeat_ms;
+    const char *key, *server_key, *allow; /* files of keys; NULL: none */
+    bool insecure;
 } tg_pool_config;
 
 typedef struct tg_run_config {

@@ -61,15 +61,15 @@ static tg_status prepare_folder(const char *path, tg_error *err) {
     return st;
 }
 
-tg_status tg_address_prepare(const char *address, bool insecure, tg_error *err) {
+tg_status tg_address_prepare(const char *address, bool open, tg_error *err) {
     tg_status st = tg_address_check(address, err);
     if (st != TG_OK) return st;
     if (tg_address_is_ipc(address)) return prepare_folder(address + IPC, err);
-    if (tg_address_is_local(address) || insecure) return TG_OK;
+    if (tg_address_is_local(address) || open) return TG_OK;
     return tg_fail(
         err, TG_DENIED,
-        "%s: refusing to listen where other machines can connect: this version has no "
-        "authentication; "
-        "use ipc:// or tcp://127.0.0.1, or allow it with --insecure on a network you trust",
+        "%s: refusing to listen where other machines can connect without keys: give --key "
+        "and --allow (textgen keygen makes them), use ipc:// or tcp://127.0.0.1, or allow "
+        "it with --insecure on a network you trust",
         address);
 }

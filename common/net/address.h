@@ -9,9 +9,8 @@
 /* TG_USAGE: not an address we speak. */
 tg_status tg_address_check(const char *address, tg_error *err) TG_MUST_CHECK;
 /* Before listening. ipc: makes the folder (mode 0700) when it is missing. tcp: TG_DENIED for an
- * address that other machines reach, unless insecure, since this version has no encryption and no
- * authentication. */
-tg_status tg_address_prepare(const char *address, bool insecure, tg_error *err) TG_MUST_CHECK;
+ * address that other machines reach, unless open: keys are used, or the user wants it without. */
+tg_status tg_address_prepare(const char *address, bool open, tg_error *err) TG_MUST_CHECK;
 /* ipc, or tcp on the loopback interface. */
 bool tg_address_is_local(const char *address);
 bool tg_address_is_ipc(const char *address);

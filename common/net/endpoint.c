@@ -11,10 +11,11 @@
 #include "common/base/log.h"
 #include "common/net/address.h"
 #include "common/net/outqueue.h"
+#include "common/net/zap.h"
 #include "proto/limits.h"
 
 #include <errno.h>
-#include <stdatomic.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,12 +29,9 @@ enum {
     BEAT_TIMEOUT_MS = 6000,
     RECONNECT_MS = 100,
     RECONNECT_MAX_MS = 1000,
-    N_HANDLES = 5
-};
-
-struct tg_net {
-    void *ctx;
-    atomic_uint serial; /* names of the monitor sockets */
+    N_HANDLES = 5,
+    HANDSHAKE_FAILED = ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                       ZMQ_EVENT_HANDSHAKE_FAILED_AUTH
 };
 
 struct tg_endpoint {
@@ -42,6 +40,8 @@ struct tg_endpoint {
     char *address; /* as asked for; opts.address points here */
     char bound[256];
     void *socket, *monitor;
+    bool secured;
+    zmq_msg_t *current; /* the message being handled */
     uv_poll_t poll, monitor_poll;
     uv_prepare_t prepare;
     uv_idle_t idle;
@@ -54,35 +54,6 @@ struct tg_endpoint {
 };
 
 static void drain(tg_endpoint *ep);
-
-/* ---- context -------------------------------------------------------------------------------- */
-
-tg_status tg_net_create(tg_net **out, tg_error *err) {
-    int major, minor, patch;
-    *out = NULL;
-    zmq_version(&major, &minor, &patch);
-    if (major * 10000 + minor * 100 + patch < 40304) {
-        return tg_fail(err, TG_UNAVAILABLE,
-                       "libzmq %d.%d.%d has known holes; 4.3.4 or later is needed", major, minor,
-                       patch);
-    }
-    tg_net *net = tg_alloc(sizeof *net);
-    if (!net) return tg_fail_nomem(err, sizeof *net);
-    net->ctx = zmq_ctx_new();
-    if (!net->ctx) {
-        tg_free(net);
-        return tg_fail_errno(err, TG_UNAVAILABLE, "cannot create a ZeroMQ context");
-    }
-    *out = net;
-    return TG_OK;
-}
-
-void tg_net_destroy(tg_net **net) {
-    if (!*net) return;
-    while (zmq_ctx_term((*net)->ctx) != 0 && errno == EINTR) continue;
-    tg_free(*net);
-    *net = NULL;
-}
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
@@ -111,6 +82,7 @@ static sent send_now(tg_endpoint *ep, tg_peer peer, const void *bytes, size_t le
     }
     if (zmq_send(ep->socket, bytes, len, ZMQ_DONTWAIT) < 0) return errno == EAGAIN ? BLOCKED : GONE;
     ep->stats.sent++;
+    ep->stats.sent_bytes += len;
     return SENT;
 }
 
@@ -204,6 +176,7 @@ static void handle_frame(tg_endpoint *ep, tg_peer peer, zmq_msg_t *part, bool wh
         return;
     }
     ep->stats.received++;
+    ep->stats.received_bytes += zmq_msg_size(part);
     ep->opts.on_message(ep->opts.arg, peer, &head, msg);
 }
 
@@ -230,7 +203,9 @@ static bool receive_one(tg_endpoint *ep) {
         zmq_msg_init(&rest);
         more = zmq_msg_recv(&rest, ep->socket, ZMQ_DONTWAIT) >= 0 && zmq_msg_more(&rest);
     }
+    ep->current = &part;
     handle_frame(ep, peer, &part, whole);
+    ep->current = NULL;
     zmq_msg_close(&part);
     return true;
 }
@@ -238,6 +213,7 @@ static bool receive_one(tg_endpoint *ep) {
 static void drain_monitor(tg_endpoint *ep) {
     unsigned char event[6];
     bool dropped = false, connected = false;
+    int failed = 0;
     for (;;) {
         int len = zmq_recv(ep->monitor, event, sizeof event, ZMQ_DONTWAIT);
         if (len < 0) break;
@@ -245,6 +221,7 @@ static void drain_monitor(tg_endpoint *ep) {
         memcpy(&what, event, sizeof what);
         if (len == 6 && what == ZMQ_EVENT_DISCONNECTED) dropped = true;
         if (len == 6 && what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) connected = true;
+        if (len == 6 && (what & HANDSHAKE_FAILED)) failed |= what, ep->stats.handshakes_failed++;
         int more = 0;
         size_t size = sizeof more;
         while (zmq_getsockopt(ep->monitor, ZMQ_RCVMORE, &more, &size) == 0 && more) {
@@ -253,6 +230,8 @@ static void drain_monitor(tg_endpoint *ep) {
         }
     }
     if (connected && ep->opts.on_connect) ep->opts.on_connect(ep->opts.arg);
+    if (!ep->closed && failed && ep->secured && ep->opts.on_denied)
+        ep->opts.on_denied(ep->opts.arg, failed & ZMQ_EVENT_HANDSHAKE_FAILED_AUTH);
     if (!ep->closed && dropped && ep->opts.on_disconnect) ep->opts.on_disconnect(ep->opts.arg);
 }
 
@@ -366,10 +345,11 @@ static tg_status attach(tg_endpoint *ep, tg_error *err) {
 
 static tg_status open_monitor(tg_endpoint *ep, tg_error *err) {
     char name[64];
-    snprintf(name, sizeof name, "inproc://monitor-%u", atomic_fetch_add(&ep->net->serial, 1));
+    snprintf(name, sizeof name, "inproc://monitor-%" PRIu32, tg_net_serial(ep->net));
     if (zmq_socket_monitor(ep->socket, name,
-                           ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED) == 0) {
-        ep->monitor = zmq_socket(ep->net->ctx, ZMQ_PAIR);
+                           ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
+                               HANDSHAKE_FAILED) == 0) {
+        ep->monitor = zmq_socket(tg_net_context(ep->net), ZMQ_PAIR);
         if (ep->monitor && set_int(ep->monitor, ZMQ_LINGER, 0) &&
             zmq_connect(ep->monitor, name) == 0)
             return TG_OK;
@@ -446,13 +426,17 @@ void tg_endpoint_close(tg_endpoint **out, int linger_ms) {
 }
 
 static tg_status open_all(tg_endpoint *ep, uv_loop_t *loop, tg_error *err) {
-    tg_status st = ep->opts.listen ? tg_address_prepare(ep->address, ep->opts.insecure, err)
+    const tg_security *sec = tg_net_security(ep->net);
+    bool open = ep->opts.insecure || sec;
+    tg_status st = ep->opts.listen ? tg_address_prepare(ep->address, open, err)
                                    : tg_address_check(ep->address, err);
     if (st != TG_OK) return st;
-    ep->socket = zmq_socket(ep->net->ctx, ep->opts.listen ? ZMQ_ROUTER : ZMQ_DEALER);
+    ep->socket = zmq_socket(tg_net_context(ep->net), ep->opts.listen ? ZMQ_ROUTER : ZMQ_DEALER);
     if (!ep->socket)
         return tg_fail(err, TG_UNAVAILABLE, "no ZeroMQ socket: %s", zmq_strerror(zmq_errno()));
     if ((st = configure(ep, err)) != TG_OK) return st;
+    st = tg_security_apply(sec, ep->socket, ep->address, ep->opts.listen, &ep->secured, err);
+    if (st != TG_OK) return st;
     if ((st = open_monitor(ep, err)) != TG_OK) return st;
     if ((st = attach(ep, err)) != TG_OK) return st;
     return start_handles(ep, loop)
@@ -501,4 +485,17 @@ const tg_endpoint_stats *tg_endpoint_get_stats(const tg_endpoint *ep) {
 
 const char *tg_endpoint_address(const tg_endpoint *ep) {
     return ep->bound[0] ? ep->bound : ep->address;
+}
+
+bool tg_endpoint_is_secured(const tg_endpoint *ep) {
+    return ep->secured;
+}
+
+bool tg_endpoint_user(const tg_endpoint *ep, tg_user *out) {
+    memset(out, 0, sizeof *out);
+    if (!ep->secured || !ep->opts.listen || !ep->current) return false;
+    const char *user = zmq_msg_gets(ep->current, "User-Id");
+    const char *key = zmq_msg_gets(ep->current, TG_ZAP_KEY_ID);
+    if (!user || !key || !tg_user_parse(out, user)) return false;
+    return sscanf(key, "%" SCNx64, &out->key_id) == 1;
 }

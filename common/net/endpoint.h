@@ -13,6 +13,7 @@
 #define TG_NET_ENDPOINT_H
 
 #include "common/base/status.h"
+#include "common/net/net.h"
 #include "proto/frame.h"
 #include "proto/messages.h"
 
@@ -20,12 +21,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
-
-/* The ZeroMQ context: one per process or per group of sockets, with its I/O thread. */
-typedef struct tg_net tg_net;
-tg_status tg_net_create(tg_net **out, tg_error *err) TG_MUST_CHECK;
-void tg_net_destroy(
-    tg_net **net); /* after its endpoints are closed; waits for their linger time at most */
 
 /* Who is at the other end of a listening socket; 0 is the one peer of a dialling socket. Never
  * reused while the peer is connected; a peer that connects again is another tg_peer. */
@@ -36,7 +31,7 @@ typedef struct tg_endpoint tg_endpoint;
 typedef struct tg_endpoint_opts {
     const char *address;    /* ipc://PATH or tcp://HOST:PORT */
     bool listen;            /* bind a ROUTER; else connect a DEALER */
-    bool insecure;          /* allow listening on a non-loopback tcp address without encryption */
+    bool insecure;          /* allow listening on a non-loopback tcp address without keys */
     size_t max_message;     /* 0: TG_LIMIT_MESSAGE */
     int high_water;         /* messages libzmq may hold per peer and direction; 0: 1024 */
     size_t max_queue;       /* further messages held per peer when libzmq takes no more; 0: 1024 */
@@ -50,11 +45,16 @@ typedef struct tg_endpoint_opts {
     /* Some transport connection dropped. A ROUTER does not say whose: probe with a send. May be
      * NULL. */
     void (*on_disconnect)(void *arg);
+    /* With keys: a handshake failed. key: the other side does not let our key in; else it broke off, as it
+     * does when its own key is another one than we expect. libzmq goes on trying. May be NULL. */
+    void (*on_denied)(void *arg, bool key);
     void *arg;
 } tg_endpoint_opts;
 
 typedef struct tg_endpoint_stats {
     uint64_t sent, received, bad_frames, refused; /* refused: sends answered with TG_BUSY */
+    uint64_t sent_bytes, received_bytes;
+    uint64_t handshakes_failed; /* connections that never became one: no ZeroMQ, wrong keys */
 } tg_endpoint_stats;
 
 /* opts is copied (the address too). TG_DENIED: a listening address that would be open to others. */
@@ -75,6 +75,10 @@ void tg_endpoint_forget(tg_endpoint *ep, tg_peer peer);
 /* Handles what has arrived, as the loop would; for callers about to judge silence. */
 void tg_endpoint_poll(tg_endpoint *ep);
 const tg_endpoint_stats *tg_endpoint_get_stats(const tg_endpoint *ep);
+/* Inside on_message only: who sent the message, as its key proved; false without keys. */
+bool tg_endpoint_user(const tg_endpoint *ep, tg_user *out);
+/* Whether this socket is encrypted and every peer proven by its key. */
+bool tg_endpoint_is_secured(const tg_endpoint *ep);
 /* The address in use, with the port libzmq chose for tcp://…:*. */
 const char *tg_endpoint_address(const tg_endpoint *ep);
 

@@ -32,7 +32,31 @@ static void send_error(tg_link *link, tg_peer peer, const tg_frame *about, tg_co
     }
 }
 
-static tg_code check_hello(const tg_link *link, const tg_hello *hello, char why[TG_LINK_WHY]) {
+static const char *role_name(tg_role role) {
+    return role == TG_ROLE_WORKER ? "worker" : role == TG_ROLE_REWARD ? "reward" : "client";
+}
+
+/* Who says Hello is who its key says, in a role that the key may have. */
+static tg_code check_user(const tg_link *link, const tg_hello *hello, tg_user *user,
+                          char why[TG_LINK_WHY]) {
+    bool known = tg_endpoint_user(link->ep, user);
+    if (!tg_endpoint_is_secured(link->ep)) return TG_CODE_OK;
+    if (!known || !tg_allow_has(tg_security_allow(tg_net_security(link->net)), user)) {
+        snprintf(why, TG_LINK_WHY, "the key is not in the allow-list");
+        return TG_CODE_PERMISSION_DENIED;
+    }
+    if (!tg_user_may(user, hello->role)) {
+        snprintf(why, TG_LINK_WHY, "a key of role %s may not be a %s", user->role,
+                 role_name(hello->role));
+        return TG_CODE_PERMISSION_DENIED;
+    }
+    return TG_CODE_OK;
+}
+
+static tg_code check_hello(const tg_link *link, const tg_hello *hello, tg_user *user,
+                           char why[TG_LINK_WHY]) {
+    tg_code denied = check_user(link, hello, user, why);
+    if (denied != TG_CODE_OK) return denied;
     tg_role wanted = link->opts.role == TG_ROLE_WORKER ? TG_ROLE_CLIENT : TG_ROLE_WORKER;
     if (hello->proto_major != TG_PROTO_MAJOR) {
         snprintf(why, TG_LINK_WHY, "protocol version %u.%u; this side speaks %d.0 to %d.%d",
@@ -78,10 +102,11 @@ static bool send_welcome(tg_session *s, const tg_frame *hello) {
     return tg_session_send(s, &head, &w, &err) == TG_OK;
 }
 
-/* The same process under another connection: it has given up the old one. */
-static void drop_older_self(tg_link *link, const uint8_t uuid[16]) {
+/* The same process under another connection: it has given up the old one. The uuid is only what a
+ * peer says; the key must be the same too. */
+static void drop_older_self(tg_link *link, const uint8_t uuid[16], const tg_user *user) {
     for (tg_session *s = link->sessions; s; s = s->next) {
-        if (memcmp(s->uuid, uuid, 16) != 0) continue;
+        if (memcmp(s->uuid, uuid, 16) != 0 || s->peer_user.key_id != user->key_id) continue;
         tg_session_drop(s, "the peer connected again");
         return;
     }
@@ -116,16 +141,17 @@ static void handle_hello(tg_link *link, tg_peer peer, const tg_frame *head, tg_h
         tg_msg_free(hello);
         return;
     }
-    drop_older_self(link, hello->peer_uuid);
-    if (link->closed) {
-        tg_msg_free(hello);
-        return;
-    }
-    tg_code code = check_hello(link, hello, why);
+    tg_user user;
+    tg_code code = check_hello(link, hello, &user, why);
     if (code != TG_CODE_OK) {
         link->stats.refused++;
         tg_log_warn("net", "%s: Hello refused: %s: %s", link->address, tg_code_name(code), why);
         send_error(link, peer, head, code, why);
+        tg_msg_free(hello);
+        return;
+    }
+    drop_older_self(link, hello->peer_uuid, &user);
+    if (link->closed) {
         tg_msg_free(hello);
         return;
     }
@@ -138,6 +164,7 @@ static void handle_hello(tg_link *link, tg_peer peer, const tg_frame *head, tg_h
     }
     link->next_session++;
     memcpy(s->uuid, hello->peer_uuid, 16);
+    s->peer_user = user;
     s->spec = hello->has_spec ? &hello->spec : NULL;
     s->software = hello->software;
     open_session(link, s, head, peer);
@@ -270,6 +297,21 @@ static void on_disconnect(void *arg) {
     tg_link_probe_soon(link);
 }
 
+/* libzmq tries again by itself, several times a second: one line in ten seconds is enough. */
+static void on_denied(void *arg, bool key) {
+    tg_link *link = arg;
+    if (link->opts.listen) return;
+    const char *why = key ? "this key is not in its allow-list"
+                          : "the handshake broke off: is --server-key the key of this address?";
+    uint64_t now = tg_clock_ms();
+    if (link->denied_ms == 0 || now - link->denied_ms > TG_LINK_DENIED_LOG_MS) {
+        link->denied_ms = now;
+        tg_log_warn("net", "%s: %s", link->address, why);
+    }
+    if (key && link->opts.ops->on_refused)
+        link->opts.ops->on_refused(link->opts.arg, TG_CODE_UNAUTHENTICATED, why);
+}
+
 /* Dialling, a moment after the connection's end. */
 static void handle_drop(tg_link *link) {
     tg_session *s = link->sessions;
@@ -304,6 +346,9 @@ static void close_endpoint(tg_link *link, int linger_ms) {
     link->past.sent += st->sent;
     link->past.received += st->received;
     link->past.bad_frames += st->bad_frames;
+    link->past.sent_bytes += st->sent_bytes;
+    link->past.received_bytes += st->received_bytes;
+    link->past.handshakes_failed += st->handshakes_failed;
     tg_endpoint_close(&link->ep, linger_ms);
 }
 
@@ -341,6 +386,7 @@ static tg_status open_endpoint(tg_link *link, tg_error *err) {
         .on_gone = on_gone,
         .on_connect = on_connect,
         .on_disconnect = on_disconnect,
+        .on_denied = on_denied,
         .arg = link,
     };
     link->dropped = false;
@@ -378,6 +424,7 @@ static void on_tick(uv_timer_t *timer) {
     if (link->ep) tg_endpoint_poll(link->ep); /* what has arrived counts before silence is judged */
     if (link->closed) return;
     if (link->ep) tg_sessions_beat(link, false);
+    if (!link->closed) tg_sessions_judge_keys(link);
     if (link->closed) return;
     /* When this loop itself was held up, the others' words may still be under way. */
     if (since < 3 * link->tick_ms) tg_sessions_judge_silence(link);
@@ -487,4 +534,7 @@ void tg_link_get_stats(const tg_link *link, tg_link_stats *out) {
     out->sent = link->past.sent + (now ? now->sent : 0);
     out->received = link->past.received + (now ? now->received : 0);
     out->bad_frames = link->past.bad_frames + (now ? now->bad_frames : 0);
+    out->sent_bytes = link->past.sent_bytes + (now ? now->sent_bytes : 0);
+    out->received_bytes = link->past.received_bytes + (now ? now->received_bytes : 0);
+    out->handshakes_failed = link->past.handshakes_failed + (now ? now->handshakes_failed : 0);
 }

@@ -70,6 +70,7 @@ typedef struct tg_link_opts {
 
 typedef struct tg_link_stats {
     uint64_t sent, received, bad_frames;
+    uint64_t sent_bytes, received_bytes, handshakes_failed;
     uint64_t opened, lost, refused; /* sessions; lost: ended by silence or disconnection */
 } tg_link_stats;
 
@@ -100,6 +101,8 @@ const tg_env_spec *
 tg_session_spec(const tg_session *session); /* the peer's; NULL unless it is a worker */
 const uint8_t *
 tg_session_peer_uuid(const tg_session *session); /* 16 bytes; zeros when we dialled */
+/* Who the peer is by its key; empty without keys and for who was dialled. */
+const tg_user *tg_session_peer_user(const tg_session *session);
 const char *tg_session_peer_software(const tg_session *session);
 const tg_heartbeat *tg_session_last_beat(const tg_session *session); /* zeros before the first */
 uint64_t tg_session_idle_ms(const tg_session *session);              /* since anything was heard */

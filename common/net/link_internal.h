@@ -11,6 +11,7 @@ enum {
     TG_LINK_BACKOFF_MS = 250,
     TG_LINK_BACKOFF_MAX_MS = 4000,
     TG_LINK_BYE_LINGER_MS = 500,
+    TG_LINK_DENIED_LOG_MS = 10000,
     TG_LINK_MAX_SESSIONS = 4096
 };
 
@@ -27,6 +28,7 @@ struct tg_session {
     const tg_env_spec *spec;
     const char *software;
     uint8_t uuid[16];
+    tg_user peer_user; /* as the key of the connection proved; empty without keys */
     tg_heartbeat last_beat;
     void *user;
 };
@@ -48,6 +50,8 @@ struct tg_link {
     tg_session *sessions;
     size_t n_sessions;
     uint64_t next_session;
+    uint64_t allow_generation; /* of the list that all sessions were last compared with */
+    uint64_t denied_ms;        /* when a failed handshake was last logged */
     bool waiting; /* dialling: Hello is out, Welcome not in */
     uint64_t hello_seq;
     uint64_t hello_sent_ms;
@@ -66,6 +70,8 @@ tg_session *tg_session_of_peer(tg_link *link, tg_peer peer);
 /* Heartbeats that are due (all: to everyone, to find who is gone), then ends who is gone. */
 void tg_sessions_beat(tg_link *link, bool all);
 void tg_sessions_judge_silence(tg_link *link);
+/* Ends the sessions whose key was taken off the allow-list since the last look. */
+void tg_sessions_judge_keys(tg_link *link);
 
 /* link.c */
 /* After a session ended: a dialling link closes its socket and tries again later. */

@@ -24,6 +24,7 @@
 #define TG_NET_POOL_H
 
 #include "common/base/status.h"
+#include "common/net/security.h"
 #include "proto/messages.h"
 
 #include <stdbool.h>
@@ -40,7 +41,8 @@ typedef struct tg_pool_opts {
     int call_timeout_ms;    /* default 60000: reset, step, score */
     int heartbeat_ms;       /* default 1000 */
     uint64_t config_digest; /* refuse workers of another config; 0: take the first worker's */
-    bool insecure;          /* bind where other machines can connect, without authentication */
+    bool insecure;          /* bind where other machines can connect, without keys */
+    tg_security *security;  /* keys; borrowed for the pool's life; NULL: none */
 } tg_pool_opts;
 
 typedef struct tg_pool_event {

@@ -235,6 +235,7 @@ static tg_status dial_all(tg_pool *p, const char *list, tg_error *err) {
 
 tg_status tg_pool_io_open(tg_pool *p, tg_error *err) {
     tg_status st = tg_net_create(&p->net, err);
+    if (st == TG_OK) st = tg_net_secure(p->net, p->opts.security, err);
     if (st != TG_OK) return st;
     if (uv_loop_init(&p->loop) != 0) return tg_fail(err, TG_UNAVAILABLE, "no event loop");
     uv_async_init(&p->loop, &p->wake, on_wake);

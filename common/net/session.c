@@ -119,6 +119,24 @@ void tg_sessions_judge_silence(tg_link *link) {
     }
 }
 
+void tg_sessions_judge_keys(tg_link *link) {
+    tg_allow *allow = tg_security_allow(tg_net_security(link->net));
+    if (!allow || tg_allow_generation(allow) == link->allow_generation) return;
+    link->allow_generation = tg_allow_generation(allow);
+    for (tg_session *s = link->sessions; s;) {
+        if (s->peer_user.key_id && !tg_allow_has(allow, &s->peer_user)) {
+            tg_log_warn("net", "%s: session %llx of %s:%s ends: its key was removed", link->address,
+                        (unsigned long long)s->id, s->peer_user.role, s->peer_user.tenant);
+            tg_session_end(s, TG_CODE_PERMISSION_DENIED,
+                           "the key is not in the allow-list any more");
+            if (link->closed) return;
+            s = link->sessions;
+        } else {
+            s = s->next;
+        }
+    }
+}
+
 /* ---- what the owner calls ------------------------------------------------------------------- */
 
 tg_status tg_session_send(tg_session *s, const tg_frame *head, const void *msg, tg_error *err) {
@@ -176,6 +194,10 @@ const tg_env_spec *tg_session_spec(const tg_session *s) {
 
 const uint8_t *tg_session_peer_uuid(const tg_session *s) {
     return s->uuid;
+}
+
+const tg_user *tg_session_peer_user(const tg_session *s) {
+    return &s->peer_user;
 }
 
 const char *tg_session_peer_software(const tg_session *s) {

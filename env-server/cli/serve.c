@@ -34,9 +34,23 @@ static tg_status serve(const char *config, const tg_args *args, tg_server_opts *
     return st;
 }
 
+static tg_status serve_secured(const char *config, const tg_args *args, tg_server_opts *o,
+                               const tg_security_opts *keys, tg_error *err) {
+    tg_security *security;
+    tg_status st = tg_security_open(&security, keys, err);
+    if (st != TG_OK) return st;
+    tg_security_harden(security);
+    o->security = security;
+    o->insecure = keys->insecure;
+    st = serve(config, args, o, err);
+    tg_security_close(&security);
+    return st;
+}
+
 int tg_command_serve(int argc, char **argv) {
     const char *config = NULL;
     tg_server_opts o = {.parent_fd = -1};
+    tg_security_opts keys = {0};
     int64_t threads = 2, capacity = 65536, heartbeat_ms = 0;
     const tg_flag flags[] = {
         {"config", TG_FLAG_STR, &config, "FILE", "RL4LMs-style YAML config."},
@@ -44,8 +58,7 @@ int tg_command_serve(int argc, char **argv) {
          "Listen for clients: ipc://PATH or tcp://HOST:PORT."},
         {"connect", TG_FLAG_STR, &o.connect, "ADDRESS",
          "Offer this worker to a learner that listens there."},
-        {"insecure", TG_FLAG_SWITCH, &o.insecure, NULL,
-         "Allow a tcp address that other machines reach, without encryption."},
+        TG_SECURITY_FLAGS(keys),
         {"threads", TG_FLAG_INT, &threads, "N", "Threads for metrics and slow rewards (2)."},
         {"capacity", TG_FLAG_INT, &capacity, "N", "Slots over all clients (65536)."},
         {"heartbeat-ms", TG_FLAG_INT, &heartbeat_ms, "MS", "Interval of heartbeats (1000)."},
@@ -59,7 +72,10 @@ int tg_command_serve(int argc, char **argv) {
         flags,
         "  textgen-env --config configs/increasing_numbers.yml --bind ipc:///tmp/env.sock\n"
         "  textgen-env --config c.yml --connect tcp://127.0.0.1:5555 "
-        "env.args.max_episode_length=30\n",
+        "env.args.max_episode_length=30\n"
+        "  textgen-env --config c.yml --bind tcp://0.0.0.0:5555 --key env.key --allow allow.txt\n"
+        "  textgen-env --config c.yml --connect tcp://broker:7602 --key worker.key --server-key "
+        "broker.pub\n",
         0,
         1,
         false};
@@ -75,7 +91,7 @@ int tg_command_serve(int argc, char **argv) {
                 "--threads is 1 to 64, --capacity 1 to 1048576, --heartbeat-ms 0 to 600000");
         o.threads = (int)threads, o.capacity = (uint32_t)capacity,
         o.heartbeat_ms = (int)heartbeat_ms;
-        if (st == TG_OK) st = serve(config, &args, &o, &err);
+        if (st == TG_OK) st = serve_secured(config, &args, &o, &keys, &err);
     }
     tg_args_fini(&args);
     return st == TG_OK ? 0 : tg_args_report(spec.name, &err);

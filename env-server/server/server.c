@@ -108,6 +108,12 @@ static void on_signal(uv_signal_t *signal, int number) {
     begin_drain(signal->data, number == SIGTERM ? "SIGTERM" : "SIGINT");
 }
 
+static void on_reload(uv_signal_t *signal, int number) {
+    (void)number;
+    tg_server *s = signal->data;
+    tg_security_reload(s->security);
+}
+
 /* The parent holds the other end of this pipe and writes nothing: reading tells that it is gone. */
 static void on_parent(uv_poll_t *poll, int status, int events) {
     (void)events;
@@ -148,20 +154,23 @@ static tg_status watch_parent(tg_server *s, int fd, tg_error *err) {
 static void init_handles(tg_server *s) {
     uv_signal_init(&s->loop, &s->on_term);
     uv_signal_init(&s->loop, &s->on_int);
+    uv_signal_init(&s->loop, &s->on_hup);
     uv_timer_init(&s->loop, &s->lag_timer);
     uv_timer_init(&s->loop, &s->drain_timer);
-    s->on_term.data = s->on_int.data = s->lag_timer.data = s->drain_timer.data = s;
+    s->on_term.data = s->on_int.data = s->on_hup.data = s->lag_timer.data = s->drain_timer.data = s;
     s->lag_due_ns = tg_clock_ns() + (uint64_t)LAG_MS * 1000000;
 }
 
 static tg_status start(tg_server *s, const tg_server_opts *o, tg_error *err) {
     tg_status st = tg_net_create(&s->net, err);
+    if (st == TG_OK) st = tg_net_secure(s->net, o->security, err);
     if (st == TG_OK)
         st = tg_jobs_create(&s->jobs, &s->loop, o->threads ? o->threads : 2, MAX_QUEUE, err);
     if (st == TG_OK) st = watch_parent(s, o->parent_fd, err);
     if (st == TG_OK)
         st = uv_check(uv_signal_start(&s->on_term, on_signal, SIGTERM), "SIGTERM", err);
     if (st == TG_OK) st = uv_check(uv_signal_start(&s->on_int, on_signal, SIGINT), "SIGINT", err);
+    if (st == TG_OK) st = uv_check(uv_signal_start(&s->on_hup, on_reload, SIGHUP), "SIGHUP", err);
     if (st == TG_OK)
         st = uv_check(uv_timer_start(&s->lag_timer, on_lag, LAG_MS, LAG_MS), "timer", err);
     if (st != TG_OK) return st;
@@ -191,6 +200,7 @@ static void shut(tg_server *s, const char *reason) {
     if (s->link) tg_link_close(&s->link, reason);
     uv_close((uv_handle_t *)&s->on_term, NULL);
     uv_close((uv_handle_t *)&s->on_int, NULL);
+    uv_close((uv_handle_t *)&s->on_hup, NULL);
     uv_close((uv_handle_t *)&s->lag_timer, NULL);
     uv_close((uv_handle_t *)&s->drain_timer, NULL);
     if (s->parent_watched) uv_close((uv_handle_t *)&s->parent, NULL);
@@ -204,6 +214,7 @@ tg_status tg_server_run(const tg_env *env, const tg_server_opts *o, tg_error *er
     tg_server *s = tg_alloc(sizeof *s);
     if (!s) return tg_fail_nomem(err, sizeof *s);
     s->env = env;
+    s->security = o->security;
     s->spec = env->spec;
     s->spec.capacity = o->capacity ? o->capacity : DEFAULT_CAPACITY;
     tg_status st = uv_check(uv_loop_init(&s->loop), "event loop", err);

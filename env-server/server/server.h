@@ -8,6 +8,7 @@
 #define TG_ENV_SERVER_H
 
 #include "common/base/status.h"
+#include "common/net/security.h"
 #include "env-server/env/env.h"
 
 #include <stdbool.h>
@@ -15,11 +16,12 @@
 
 typedef struct tg_server_opts {
     const char *bind, *connect; /* exactly one */
-    bool insecure;              /* allow a non-loopback tcp address without encryption */
-    int heartbeat_ms;           /* 0: the default */
-    int threads;                /* of the job pool; 0: 2 */
-    uint32_t capacity;          /* slots over all clients; 0: 65536 */
-    int parent_fd;              /* a pipe whose end means that the parent died; -1: none */
+    bool insecure;              /* allow a non-loopback tcp address without keys */
+    tg_security *security; /* keys; borrowed; its allow-list is read again on SIGHUP; NULL: none */
+    int heartbeat_ms;      /* 0: the default */
+    int threads;           /* of the job pool; 0: 2 */
+    uint32_t capacity;     /* slots over all clients; 0: 65536 */
+    int parent_fd;         /* a pipe whose end means that the parent died; -1: none */
 } tg_server_opts;
 
 /* Prints "textgen-env ready …" on stdout once it can work. TG_OK after a drain. */

@@ -16,7 +16,8 @@ typedef struct tg_server {
     tg_net *net;
     tg_link *link;
     tg_jobs *jobs;
-    uv_signal_t on_term, on_int;
+    tg_security *security; /* borrowed; NULL: no keys */
+    uv_signal_t on_term, on_int, on_hup;
     uv_timer_t lag_timer, drain_timer;
     uv_poll_t parent;
     bool parent_watched, draining, stopped;

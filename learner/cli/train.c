@@ -65,6 +65,7 @@ int tg_learner_train(int argc, char **argv, void (*die)(int exit_code)) {
          "Workers connect here, such as ipc:///tmp/pool."},
         {"connect", TG_FLAG_STR, &opts.connect, "ADDRESS",
          "Workers to connect to, separated by commas."},
+        TG_SECURITY_FLAGS(opts.security),
         {"resume", TG_FLAG_SWITCH, &opts.resume, NULL, "Go on from the newest whole checkpoint."},
         {"overwrite", TG_FLAG_SWITCH, &opts.overwrite, NULL,
          "Remove an earlier run from the folder first."},
@@ -75,7 +76,7 @@ int tg_learner_train(int argc, char **argv, void (*die)(int exit_code)) {
         .summary = "Trains with the workers that connect; `textgen train` starts both.",
         .flags = flags,
         .examples = "  textgen-learner train --config c.yml --run-dir runs/a --bind "
-                    "tcp://0.0.0.0:5555\n"};
+                    "tcp://0.0.0.0:5555 --key learner.key --allow allow.txt\n"};
     tg_args args;
     tg_error err = {0};
     if (tg_args_parse(&spec, argc, argv, &args, &err) != TG_OK)

@@ -100,6 +100,16 @@ static tg_status open_tokenizer(tg_run *run, tg_error *err) {
 
 /* ---- workers ------------------------------------------------------------------------------ */
 
+static tg_status open_security(tg_run *run, bool *insecure, tg_error *err) {
+    const tg_pool_config *p = &run->opts.config->pool;
+    tg_security_opts keys = run->opts.security;
+    if (!keys.key) keys = (tg_security_opts){p->key, p->server_key, p->allow, p->insecure};
+    *insecure = keys.insecure || run->opts.security.insecure;
+    tg_status st = tg_security_open(&run->security, &keys, err);
+    if (st == TG_OK) tg_security_harden(run->security);
+    return st;
+}
+
 static tg_status open_pool(tg_run *run, tg_error *err) {
     const tg_pool_config *p = &run->opts.config->pool;
     bool given = run->opts.bind || run->opts.connect;
@@ -112,7 +122,9 @@ static tg_status open_pool(tg_run *run, tg_error *err) {
         return tg_fail(err, TG_USAGE,
                        "no address for the workers: give --bind or --connect (textgen train does "
                        "it by itself)");
-    tg_status st = tg_pool_open(&run->pool, &opts, err);
+    tg_status st = open_security(run, &opts.insecure, err);
+    opts.security = run->security;
+    if (st == TG_OK) st = tg_pool_open(&run->pool, &opts, err);
     if (st != TG_OK) return st;
     run->spec = tg_pool_spec(run->pool);
     uint64_t ours = tg_tokenizer_digest(run->tokenizer);
@@ -309,6 +321,7 @@ void tg_run_close(tg_run *run) {
                     (double)tg_memory_peak() / (1 << 20), (double)run->planned / (1 << 20));
     tg_track_close(&run->track);
     if (run->pool) tg_pool_close(&run->pool);
+    tg_security_close(&run->security);
     if (run->be) tg_backend_close(&run->be);
     tg_stop_strings_destroy(&run->stops);
     tg_tokenizer_destroy(&run->tokenizer);

@@ -5,6 +5,7 @@
 #include "common/base/status.h"
 #include "common/config/run_config.h"
 #include "common/net/pool.h"
+#include "common/net/security.h"
 #include "common/nn/backend.h"
 #include "common/text/tokenizer.h"
 #include "learner/policy/stop_strings.h"
@@ -21,6 +22,7 @@ typedef struct tg_run_opts {
     const tg_train_settings *settings;
     const char *run_dir;
     const char *bind, *connect; /* override the config's; NULL: as it says */
+    tg_security_opts security;  /* likewise, as a whole when a key is given */
     bool resume, overwrite;
     const tg_halt *halt;
 } tg_run_opts;
@@ -32,6 +34,7 @@ typedef struct tg_run {
     uint64_t seed, digest;
     bool compat; /* reproduce RL4LMs's quirks */
     tg_backend *be;
+    tg_security *security; /* NULL: no keys */
     tg_pool *pool;
     const tg_env_spec *spec;
     tg_tokenizer *tokenizer;

@@ -1,0 +1,73 @@
+/* The context's life. The thread that answers for keys runs from before the first socket until the
+ * context has ended. */
+#include "common/net/net.h"
+
+#include "common/base/alloc.h"
+#include "common/net/zap.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <zmq.h>
+
+enum { CURVE_IO_THREADS = 2 }; /* encryption costs the I/O thread two to six times as much */
+
+struct tg_net {
+    void *ctx;
+    atomic_uint serial; /* names of the monitor sockets */
+    tg_security *security;
+    tg_zap *zap;
+};
+
+tg_status tg_net_create(tg_net **out, tg_error *err) {
+    int major, minor, patch;
+    *out = NULL;
+    zmq_version(&major, &minor, &patch);
+    if (major * 10000 + minor * 100 + patch < 40304) {
+        return tg_fail(err, TG_UNAVAILABLE,
+                       "libzmq %d.%d.%d has known holes; 4.3.4 or later is needed", major, minor,
+                       patch);
+    }
+    tg_net *net = tg_alloc(sizeof *net);
+    if (!net) return tg_fail_nomem(err, sizeof *net);
+    net->ctx = zmq_ctx_new();
+    if (!net->ctx) {
+        tg_free(net);
+        return tg_fail_errno(err, TG_UNAVAILABLE, "cannot create a ZeroMQ context");
+    }
+    *out = net;
+    return TG_OK;
+}
+
+void tg_net_destroy(tg_net **net) {
+    if (!*net) return;
+    while (zmq_ctx_term((*net)->ctx) != 0 && errno == EINTR) continue;
+    tg_zap_join(&(*net)->zap);
+    tg_free(*net);
+    *net = NULL;
+}
+
+tg_status tg_net_secure(tg_net *net, tg_security *sec, tg_error *err) {
+    net->security = sec;
+    if (!sec) return TG_OK;
+    if (zmq_ctx_set(net->ctx, ZMQ_IO_THREADS, CURVE_IO_THREADS) != 0)
+        return tg_fail_errno(err, TG_UNAVAILABLE, "ZeroMQ takes no %d threads", CURVE_IO_THREADS);
+    tg_allow *allow = tg_security_allow(sec);
+    return allow ? tg_zap_start(&net->zap, net->ctx, allow, err) : TG_OK;
+}
+
+tg_security *tg_net_security(const tg_net *net) {
+    return net->security;
+}
+
+void tg_net_auth_counts(const tg_net *net, uint64_t *accepted, uint64_t *refused) {
+    *accepted = *refused = 0;
+    if (net->zap) tg_zap_counts(net->zap, accepted, refused);
+}
+
+void *tg_net_context(const tg_net *net) {
+    return net->ctx;
+}
+
+uint32_t tg_net_serial(tg_net *net) {
+    return atomic_fetch_add(&net->serial, 1);
+}
