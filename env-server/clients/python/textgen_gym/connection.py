@@ -432,9 +432,10 @@ class Connection:
         finally:
             self._unanswered = 0
 
-    def call(self, message, timeout=30.0, before=()):
+    def call(self, message, timeout=30.0, before=(), collect=None):
         """Sends the request and returns its reply, through losses of the connection and of the server, until the deadline. `before`: messages
-        without a reply that go ahead of it. The request must be safe to repeat, as all of the protocol are."""
+        whose replies do not matter that go ahead of it. collect(reply) is True when the answer, which may come in several replies, is complete.
+        The request must be safe to repeat, as all of the protocol are."""
         started = time.monotonic()
         deadline = started + timeout
         self.stats["calls"] += 1
@@ -448,6 +449,8 @@ class Connection:
                     for m in before:
                         self.tell(m)
                     reply = self.exchange(message, deadline)
+                    while collect is not None and type(reply) is not pb.Error and not collect(reply):
+                        reply = self._await(self._seq, deadline, "the rest of an answer")
                 except _Lost as e:
                     self.stats["retries"] += 1
                     self._down(str(e))
