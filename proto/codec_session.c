@@ -10,7 +10,8 @@ static const tg_wire_field spec_fields[] = {
     [1] = {.cap = TG_LIMIT_NAME},
     [14] = {.cap = TG_LIMIT_NAMES, .each = TG_LIMIT_NAME},
     [15] = {.cap = TG_LIMIT_NAMES, .each = TG_LIMIT_NAME},
-    [17] = {0},
+    [18] = {.cap = 4 * TG_LIMIT_TOKENS, .unit = 4, .ids = true},
+    [24] = {0},
 };
 static const tg_wire_message spec_wire = {&textgen__v1__env_spec__descriptor,
                                           TG_WIRE_FIELDS(spec_fields)};
@@ -38,7 +39,14 @@ static void spec_decode(tg_block *b, const Textgen__V1__EnvSpec *in, tg_env_spec
         .n_metrics = in->n_metric_names,
         .deterministic = in->deterministic,
         .capacity = in->capacity,
+        .has_context_start = in->has_context_start,
+        .n_tokens = in->n_tokens,
+        .compat = in->compat,
+        .pad_right = in->pad_right,
+        .has_reward = in->has_reward,
+        .batched_reward = in->batched_reward,
     };
+    out->context_start = tg_block_tokens(b, in->context_start, &out->n_context_start);
     out->reward_names = tg_block_texts(b, in->reward_names, in->n_reward_names);
     out->metric_names = tg_block_texts(b, in->metric_names, in->n_metric_names);
 }
@@ -66,6 +74,13 @@ static Textgen__V1__EnvSpec *spec_encode(tg_arena *a, const tg_env_spec *in) {
     out->metric_names = (char **)(uintptr_t)in->metric_names;
     out->deterministic = in->deterministic;
     out->capacity = in->capacity;
+    out->context_start = tg_blob_tokens(in->context_start, in->n_context_start);
+    out->has_context_start = in->has_context_start;
+    out->n_tokens = in->n_tokens;
+    out->compat = in->compat;
+    out->pad_right = in->pad_right;
+    out->has_reward = in->has_reward;
+    out->batched_reward = in->batched_reward;
     return out;
 }
 

@@ -25,6 +25,12 @@ typedef struct tg_env_spec {
     size_t n_rewards, n_metrics;
     bool deterministic;
     uint32_t capacity;
+    const int32_t *context_start; /* what the context holds before the first action */
+    size_t n_context_start;
+    bool has_context_start; /* it is the configured token, not the encoding of the empty text */
+    uint32_t n_tokens;      /* ids the tokenizer knows */
+    bool compat, pad_right, has_reward;
+    bool batched_reward; /* one that RL4LMs computes after the rollout */
 } tg_env_spec;
 
 typedef struct tg_limits {

@@ -5,6 +5,7 @@
 #include "common/base/file.h"
 #include "common/base/hash.h"
 #include "common/config/locate.h"
+#include "env-server/env/compat.h"
 #include "env-server/reward/inner.h"
 #include "proto/limits.h"
 
@@ -50,6 +51,10 @@ static tg_status open_tokenizer(tg_env *env, tg_error *err) {
     tg_status st = open_located(&env->settings->tokenizer, &env->tokenizer, &rows, err);
     if (st != TG_OK) return st;
     env->n_tokens = tg_tokenizer_size(env->tokenizer);
+    if (env->settings->context.compat) {
+        int64_t named = tg_compat_actions(env->settings->tokenizer.model_name);
+        if (named > rows) rows = named;
+    }
     env->spec.vocab_size = (uint32_t)(rows > env->n_tokens ? rows : env->n_tokens);
     return TG_OK;
 }
@@ -82,6 +87,9 @@ static tg_status open_mdp(tg_env *env, tg_error *err) {
     env->spec.eos_id = eos >= 0 ? (uint32_t)eos : 0;
     env->spec.pad_id = pad >= 0 ? (uint32_t)pad : env->spec.eos_id;
     env->spec.terminate_on_eos = s->terminate_on_eos;
+    env->spec.n_tokens = (uint32_t)env->n_tokens;
+    env->spec.compat = env->settings->context.compat;
+    env->spec.pad_right = !strcmp(env->settings->tokenizer.padding_side, "right");
     env->spec.max_episode_length = (uint32_t)s->max_episode_length;
     env->spec.max_prompt_length = (uint32_t)tg_env_prompt_length(env->settings, env->tokenizer);
     env->spec.tokenizer_digest = tg_tokenizer_digest(env->tokenizer);
@@ -91,7 +99,11 @@ static tg_status open_mdp(tg_env *env, tg_error *err) {
                        env->settings->tokenizer.model_name);
     tg_status st = tg_prompt_init(&env->prompt, env->tokenizer, env->spec.max_prompt_length,
                                   !strcmp(s->prompt_truncation_side, "left"), err);
-    return st == TG_OK ? open_context(env, err) : st;
+    if (st == TG_OK) st = open_context(env, err);
+    env->spec.context_start = env->context_start.data;
+    env->spec.n_context_start = env->context_start.n;
+    env->spec.has_context_start = s->context_start_token != INT64_MIN;
+    return st;
 }
 
 static tg_status open_pools(tg_env *env, tg_error *err) {
@@ -128,6 +140,8 @@ static tg_status open_rewards(tg_env *env, tg_error *err) {
         tg_reward_open(&env->chosen, (const tg_reward_ops *)c->entry, c->options, &ctx, err);
     if (st != TG_OK) return st;
     env->n_rewards = 1;
+    env->spec.has_reward = true;
+    env->spec.batched_reward = tg_compat_batched(c->entry->name);
     env->rewards = tg_reward_parts(&env->chosen, &env->n_rewards);
     if (!env->rewards) env->rewards = &env->chosen;
     env->reward_names = tg_alloc_array(env->n_rewards, sizeof *env->reward_names);

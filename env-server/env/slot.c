@@ -176,7 +176,9 @@ static tg_code identify(const tg_env *env, tg_slot *s, const tg_step_item *item,
     }
     if (item->step < next)
         return refuse(s, out, TG_CODE_STALE, "this step is older than the last one");
-    if (ended(s)) return refuse(s, out, TG_CODE_FAILED_STATE, "step after the episode's end");
+    /* RL4LMs lets one step on after the end; the context keeps moving. */
+    if ((ended(s) && !env->settings->context.compat) || next >= TG_LIMIT_TOKENS)
+        return refuse(s, out, TG_CODE_FAILED_STATE, "step after the episode's end");
     if (item->step > next) {
         out->expected_step = (uint32_t)next;
         return refuse(s, out, TG_CODE_GAP, "steps are missing before this one");

@@ -123,6 +123,13 @@ static void spec(tg_buf *b, bool has, const tg_env_spec *s) {
     texts(b, "metric_names", s->metric_names, s->n_metrics);
     boolean(b, "deterministic", s->deterministic);
     num(b, "capacity", s->capacity);
+    ids(b, "context_start", s->context_start, s->n_context_start);
+    boolean(b, "has_context_start", s->has_context_start);
+    num(b, "n_tokens", s->n_tokens);
+    boolean(b, "compat", s->compat);
+    boolean(b, "pad_right", s->pad_right);
+    boolean(b, "has_reward", s->has_reward);
+    boolean(b, "batched_reward", s->batched_reward);
     tg_buf_putc(b, '}');
 }
 

@@ -81,7 +81,14 @@ static tg_env_spec spec(tg_arena *a, tg_rng *r) {
         .n_samples = {0, number(r), number(r), number(r)},
         .deterministic = coin(r),
         .capacity = (uint32_t)number(r),
+        .has_context_start = coin(r),
+        .n_tokens = (uint32_t)number(r),
+        .compat = coin(r),
+        .pad_right = coin(r),
+        .has_reward = coin(r),
+        .batched_reward = coin(r),
     };
+    s.context_start = tokens(a, r, &s.n_context_start);
     s.reward_names = texts(a, r, &s.n_rewards);
     s.metric_names = texts(a, r, &s.n_metrics);
     return s;

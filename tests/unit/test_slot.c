@@ -187,6 +187,36 @@ TEST(step_identity) {
     close_fixture(&f);
 }
 
+TEST(compat_goes_on_after_the_end) {
+    fixture f;
+    if (!open_fixture(&f, "{max_prompt_length: 8, max_episode_length: 2, terminate_on_eos: true}",
+                      NULL, NULL))
+        return;
+    f.settings.context.compat = true;
+    reset(&f, 5, 1);
+    CHECK(step(&f, 5, 0, numbers, 2).truncated);
+    tg_step_item item = {3, 5, 2, numbers + 2, 1};
+    tg_step_result r;
+    tg_slot_step(f.env, &f.slot, &item, true, &r);
+    CHECK_EQ(r.code, TG_CODE_OK);
+    CHECK(!r.truncated && !r.terminated);
+    CHECK_STR(r.text, " 2 3"); /* the context has two places */
+    int32_t eos = EOS;
+    CHECK(step(&f, 5, 3, &eos, 1).terminated);
+    close_fixture(&f);
+}
+
+TEST(spec_tells_what_a_client_pads_with) {
+    fixture f;
+    if (!open_fixture(&f, "{max_prompt_length: 8, context_start_token: 7}", NULL, NULL)) return;
+    const tg_env_spec *s = &f.env->spec;
+    CHECK_EQ(s->n_context_start, 1);
+    CHECK_EQ(s->context_start[0], 7);
+    CHECK(s->has_context_start && s->has_reward && !s->batched_reward && !s->compat);
+    CHECK_EQ(s->n_tokens, 265);
+    close_fixture(&f);
+}
+
 TEST(bad_tokens_change_nothing) {
     fixture f;
     if (!open_fixture(&f, NULL, NULL, NULL)) return;
