@@ -68,7 +68,7 @@ find_c = $(sort $(shell find $(1) -name '*.c' 2>/dev/null))
 SRC_KERNELS := $(call find_c,common/nn/cpu/kernels)
 SRC_COMMON  := $(filter-out common/cli/% $(SRC_KERNELS),$(call find_c,common)) $(call find_c,proto)
 SRC_CLI     := $(call find_c,common/cli)
-SRC_ENV     := $(call find_c,env-server)
+SRC_ENV     := $(filter-out env-server/plugin/%,$(call find_c,env-server))
 SRC_LEARNER := $(call find_c,learner)
 HEADERS     := $(sort $(shell find common proto env-server learner -name '*.h' 2>/dev/null))
 GEN         := $(BUILD)/gen/proto/textgen.pb-c
@@ -85,12 +85,14 @@ SRC_TOOLS := $(wildcard tests/tools/*.c)
 SRC_OPS   := $(wildcard tests/ops/*.c)
 SRC_FUZZ  := $(wildcard tests/fuzz/fuzz_*.c)
 SRC_BENCH := $(wildcard tests/bench/bench_*.c)
+SRC_PLUGIN := $(wildcard env-server/plugin/*.c tests/plugin/*.c)
 SRC_SUPPORT := $(wildcard tests/support/*.c)
 TEST_LIBS  := $(BUILD)/libsupport.a $(BUILD)/libcli.a $(BUILD)/libenv.a $(BUILD)/liblearner.a $(BUILD)/libcommon.a
 UNIT_BINS  := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(SRC_UNIT))
 TOOL_BINS  := $(patsubst tests/tools/%.c,$(BUILD)/tests/%,$(SRC_TOOLS))
 FUZZ_BINS  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(SRC_FUZZ))
 BENCH_BINS := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(SRC_BENCH))
+PLUGINS    := $(patsubst %.c,$(BUILD)/plugin/%.so,$(notdir $(SRC_PLUGIN)))
 OPS_BIN    := $(if $(SRC_OPS),$(BUILD)/tests/tg-ops)
 
 BINS := $(BUILD)/textgen $(if $(wildcard env-server/main.c),$(BUILD)/textgen-env) \
@@ -203,7 +205,18 @@ $(UNIT_BINS) $(TOOL_BINS) $(FUZZ_BINS) $(BENCH_BINS) $(OPS_BIN):
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LDLIBS_ALL)
 
-tests: $(BINS) $(UNIT_BINS) $(TOOL_BINS) $(FUZZ_BINS) $(OPS_BIN) ## Build the tests without running them
+$(BUILD)/plugin/%.so: env-server/plugin/%.c env-server/plugin/textgen_reward.h $(BUILD)/.deps
+	@mkdir -p $(@D)
+	$(call say,PLUGIN,$@)
+	$(Q)$(CC) $(CFLAGS_ALL) -shared -fPIC -Ienv-server/plugin -o $@ $<
+$(BUILD)/plugin/%.so: tests/plugin/%.c env-server/plugin/textgen_reward.h $(BUILD)/.deps
+	@mkdir -p $(@D)
+	$(call say,PLUGIN,$@)
+	$(Q)$(CC) $(CFLAGS_ALL) -shared -fPIC -Ienv-server/plugin -o $@ $<
+plugins: $(PLUGINS) ## Build the example of a reward plug-in, and those of the tests
+$(BUILD)/tests/unit/test_external: | $(PLUGINS)
+
+tests: $(BINS) $(PLUGINS) $(UNIT_BINS) $(TOOL_BINS) $(FUZZ_BINS) $(OPS_BIN) ## Build the tests without running them
 
 RUNNER = BUILD=$(BUILD) SANITIZE=$(SANITIZE) tests/run.sh
 INTEGRATION := $(sort $(wildcard tests/integration/*.sh))
@@ -270,5 +283,5 @@ clean: ## Remove everything that was built
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: deps deps-browser summary run tiny-model tests test test-unit test-ops test-integration test-threads test-learning test-oracle bench asan ubsan \
+.PHONY: plugins deps deps-browser summary run tiny-model tests test test-unit test-ops test-integration test-threads test-learning test-oracle bench asan ubsan \
         tsan fuzz checks check-headers check-deps check-size lint format format-check install clean help

@@ -9,7 +9,8 @@ may() {
     local folder=$1; shift
     [ -d "$folder" ] || return 0
     local allowed; allowed=$(printf '|%s' "$@"); allowed=${allowed:1}
-    local hits; hits=$(grep -rnE '^#include "' "$folder" --include='*.c' --include='*.h' | grep -vE "#include \"($allowed)/")
+    # A plug-in stands alone, with its one header beside it.
+    local hits; hits=$(grep -rnE '^#include "' "$folder" --include='*.c' --include='*.h' --exclude-dir=plugin | grep -vE "#include \"($allowed)/")
     [ -z "$hits" ] || report "$folder includes what it may not:"$'\n'"$hits"
 }
 may common/base   common/base
@@ -30,8 +31,9 @@ only() {
 only '#include <zmq'          'common/net/'                                  'only common/net sees ZeroMQ'
 only '#include [<"].*pb-c\.h' 'proto/'                                       'only proto/ sees protobuf-c'
 only '#include <cuda|#include <cublas' 'common/nn/cuda/'                     'only common/nn/cuda sees CUDA'
+only '#include <curl'         'env-server/reward/'                           'only env-server/reward sees libcurl'
 only '#include <cblas'        'common/nn/cpu/'                               'only common/nn/cpu sees BLAS'
-only '\b(exit|_exit)\('       '([a-z-]+/)*main\.c|common/cli/process\.c' 'exit() belongs in a main.c (_exit after a failed exec in process.c)'
+only '\b(exit|_exit)\('       '([a-z-]+/)*main\.c|common/cli/process\.c|env-server/reward/child\.c' 'exit() belongs in a main.c (_exit after a failed exec in process.c, child.c)'
 only '\babort\('              'common/base/check\.c'                         'abort() belongs in TG_ASSERT'
 only '\b(rand|srand|random|drand48)\(' 'nowhere'                             'rand() is not reproducible: use common/base/rng.h'
 exit $bad

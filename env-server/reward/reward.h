@@ -51,6 +51,8 @@ typedef struct tg_reward_ops {
     bool terminal, wants_before, slow, deterministic; /* see tg_reward_traits */
     /* Changes what follows from the options; in: the four above. May be NULL. */
     void (*traits)(const void *state, tg_reward_traits *traits);
+    /* The functions inside this one: *n of them. NULL: it has none. */
+    const struct tg_reward *(*inner)(const void *state, size_t *n);
     /* Either may be NULL. state is zeroed, ctx never NULL; close is called only after a successful open. */
     tg_status (*open)(void *state, const void *options, const tg_open_context *ctx, tg_error *err);
     void (*close)(void *state);

@@ -129,6 +129,12 @@ static tg_status score(const void *state, const tg_reward_input *in, size_t n, t
     return st;
 }
 
+static const tg_reward *inner(const void *state, size_t *n) {
+    const struct state *s = state;
+    *n = s->n;
+    return s->parts;
+}
+
 static void traits(const void *state, tg_reward_traits *t) {
     const struct state *s = state;
     t->terminal = true;
@@ -160,5 +166,6 @@ const tg_reward_ops tg_reward_weighted = {
     .open = open_reward,
     .close = close_reward,
     .traits = traits,
+    .inner = inner,
     .score = score,
 };

@@ -40,6 +40,11 @@ static tg_status open_inner(struct state *s, const struct options *o, const char
     return st;
 }
 
+static const tg_reward *inner(const void *state, size_t *n) {
+    *n = 1;
+    return &((const struct state *)state)->inner;
+}
+
 static void traits(const void *state, tg_reward_traits *t) {
     const struct state *s = state;
     t->slow = s->inner.traits.slow;
@@ -144,6 +149,7 @@ const tg_reward_ops tg_reward_dense = {
     .open = open_dense,
     .close = close_reward,
     .traits = traits,
+    .inner = inner,
     .score = score_dense,
 };
 
@@ -160,5 +166,6 @@ const tg_reward_ops tg_reward_per_reference = {
     .open = open_per_reference,
     .close = close_reward,
     .traits = traits,
+    .inner = inner,
     .score = score_per_reference,
 };
