@@ -1,6 +1,9 @@
 /* BLEU's counting and its two final formulas. Pure but for the counter passed in. */
 #include "env-server/metric/bleu.h"
 
+#include "env-server/metric/ngram.h"
+
+
 #include <math.h>
 #include <string.h>
 
@@ -15,19 +18,18 @@ void tg_bleu_add(tg_bleu_stats *sum, const tg_bleu_stats *one) {
 }
 
 /* Words keep their numbers over the samples, for most come again; the table stays small enough for the cache. */
-enum { MAX_WORDS = 20000 };
+enum { MAX_WORDS = 0 };
 
 void tg_bleu_start(tg_bleu_counter *c) {
     if (c->words.count > MAX_WORDS) tg_words_reset(&c->words);
     tg_wids_reset(&c->hyp);
     tg_wids_reset(&c->ref);
-    tg_ngrams_reset(&c->grams);
     memset(&c->stats, 0, sizeof c->stats);
     c->n_refs = 0;
 }
 
 void tg_bleu_hypothesis(tg_bleu_counter *c) {
-    tg_ngrams_add(&c->grams, c->hyp.v, c->hyp.n, TG_BLEU_ORDER, TG_NGRAM_HYP);
+    tg_matcher_hypothesis(&c->matcher, c->hyp.v, c->hyp.n, TG_BLEU_ORDER);
     c->stats.hyp_len = c->hyp.n;
     for (unsigned n = 1; n <= TG_BLEU_ORDER; n++) c->stats.total[n - 1] = tg_ngrams_of(c->hyp.n, n);
 }
@@ -36,11 +38,10 @@ static uint64_t distance(uint64_t a, uint64_t b) {
     return a > b ? a - b : b - a;
 }
 
-void tg_bleu_reference(tg_bleu_counter *c) {
+void tg_bleu_reference(tg_bleu_counter *c, uint64_t *match) {
     tg_bleu_stats *s = &c->stats;
     uint64_t len = c->ref.n;
-    if (c->n_refs) tg_ngrams_fold(&c->grams); /* of the one before */
-    tg_ngrams_meet(&c->grams, c->ref.v, c->ref.n, TG_BLEU_ORDER);
+    tg_matcher_reference(&c->matcher, c->ref.v, c->ref.n, match);
     tg_wids_reset(&c->ref);
     if (!c->n_refs || len < s->shortest) s->shortest = len;
     uint64_t now = distance(len, s->hyp_len), best = distance(s->closest, s->hyp_len);
@@ -49,15 +50,15 @@ void tg_bleu_reference(tg_bleu_counter *c) {
 }
 
 bool tg_bleu_finish(tg_bleu_counter *c) {
-    tg_ngrams_match(&c->grams, TG_BLEU_ORDER, c->stats.match);
-    return !c->words.failed && !c->hyp.failed && !c->ref.failed && !c->grams.failed;
+    tg_matcher_all(&c->matcher, c->stats.match);
+    return !c->words.failed && !c->hyp.failed && !c->ref.failed && !c->matcher.failed;
 }
 
 void tg_bleu_fini(tg_bleu_counter *c) {
     tg_words_fini(&c->words);
     tg_wids_fini(&c->hyp);
     tg_wids_fini(&c->ref);
-    tg_ngrams_fini(&c->grams);
+    tg_matcher_fini(&c->matcher);
     memset(c, 0, sizeof *c);
 }
 

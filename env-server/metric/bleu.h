@@ -5,7 +5,7 @@
 #define TG_ENV_METRIC_BLEU_H
 
 #include "common/base/status.h"
-#include "env-server/metric/ngram.h"
+#include "env-server/metric/matcher.h"
 #include "env-server/metric/words.h"
 #include "proto/messages.h"
 
@@ -28,7 +28,7 @@ void tg_bleu_add(tg_bleu_stats *sum, const tg_bleu_stats *one);
 typedef struct tg_bleu_counter {
     tg_words words; /* of the sample at hand */
     tg_wids hyp, ref;
-    tg_ngrams grams;
+    tg_matcher matcher;
     tg_bleu_stats stats; /* complete after the last reference */
     size_t n_refs;
 } tg_bleu_counter;
@@ -37,7 +37,8 @@ typedef struct tg_bleu_counter {
  * before reference(). */
 void tg_bleu_start(tg_bleu_counter *c);
 void tg_bleu_hypothesis(tg_bleu_counter *c);
-void tg_bleu_reference(tg_bleu_counter *c);
+/* match: as of tg_matcher_reference. */
+void tg_bleu_reference(tg_bleu_counter *c, uint64_t *match);
 /* After all references; false: out of memory somewhere above. */
 bool tg_bleu_finish(tg_bleu_counter *c);
 /* One sample on words between spaces, all of the above; s may be NULL: no references. */

@@ -2,6 +2,7 @@
 #include "common/base/alloc.h"
 #include "env-server/metric/bleu.h"
 #include "env-server/metric/items.h"
+#include "env-server/metric/ngram.h"
 #include "env-server/metric/rows.h"
 
 #include <math.h>
@@ -27,7 +28,7 @@ tg_status tg_bleu_words(tg_bleu_counter *c, const char *text, size_t len, const 
     tg_bleu_hypothesis(c);
     for (size_t i = 0; s && i < s->n_references; i++) {
         tg_words_split(&c->words, s->references[i], strlen(s->references[i]), &c->ref);
-        tg_bleu_reference(c);
+        tg_bleu_reference(c, NULL);
     }
     return tg_bleu_finish(c) ? TG_OK : tg_fail_nomem(err, len);
 }
@@ -111,9 +112,7 @@ static tg_status one_gleu(void *work, const void *state, const tg_metric_item *i
         uint64_t by_order[TG_BLEU_ORDER], hits = 0, hyp = all_grams(c->hyp.n), ref;
         tg_words_split(&c->words, s->references[i], strlen(s->references[i]), &c->ref);
         ref = all_grams(c->ref.n);
-        tg_bleu_reference(c);
-        tg_ngrams_match(&c->grams, TG_BLEU_ORDER, by_order);
-        tg_ngrams_forget(&c->grams);
+        tg_bleu_reference(c, by_order);
         for (int n = 0; n < TG_BLEU_ORDER; n++) hits += by_order[n];
         uint64_t larger = hyp > ref ? hyp : ref;
         if (larger &&

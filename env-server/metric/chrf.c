@@ -1,9 +1,7 @@
-/* Counting of character n-grams by sorting: the n-grams of the largest order,
- * as packed numbers, are sorted once per text; then the n-grams of every order
- * stand in runs of equal prefixes, and one walk over both sorted lists counts
- * the matches of all orders. Texts with so many different characters that an
- * n-gram does not fit into 64 bits go through the n-gram trie. One thread at a
- * time. */
+/* Counting of character n-grams by sorting: the n-grams of the largest order of both texts, as packed numbers, are sorted in
+ * one list; then the n-grams of every order stand in runs of equal beginnings, and one walk counts the matches of
+ * all orders. Texts with so many different characters that an n-gram does not fit into 60 bits, and orders above 8, go through the n-gram
+ * trie. One thread at a time. */
 #include "env-server/metric/chrf.h"
 
 #include "common/base/alloc.h"
@@ -11,10 +9,10 @@
 #include "env-server/reward/pytext.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { DIGIT = 9, RADIX = 1 << DIGIT, MAX_DIGITS = 8 };
-enum { MAX_WORDS = 20000 }; /* that keep their numbers over the samples */
+enum { MAX_DIGIT = 10, MAX_BITS = 60, MAX_DIGITS = MAX_BITS / MAX_DIGIT + 1, LANES = 8 };
 
 void tg_chrf_fini(tg_chrf *c) {
     for (int i = 0; i < 2; i++) {
@@ -22,19 +20,18 @@ void tg_chrf_fini(tg_chrf *c) {
         tg_buf_fini(&s->lower);
         tg_wids_fini(&s->chars);
         tg_wids_fini(&s->words);
-        tg_free(s->keys);
-        tg_free(s->spare);
     }
+    tg_free(c->keys);
+    tg_free(c->spare);
     tg_wids_fini(&c->dense);
     tg_words_fini(&c->letters);
     tg_words_fini(&c->vocabulary);
-    tg_ngrams_fini(&c->grams);
+    tg_matcher_fini(&c->matcher);
     tg_ngrams_fini(&c->char_grams);
     memset(c, 0, sizeof *c);
 }
 
-/* ---- texts to numbers
- * ------------------------------------------------------------------------- */
+/* ---- texts to numbers ---------------------------------------------------------------------------- */
 
 /* Numbers are given in order of appearance, one count for ASCII and the others.
  */
@@ -49,22 +46,34 @@ static uint32_t letter(tg_chrf *c, const char *at, size_t n, uint32_t code) {
     return c->letters.failed || c->dense.failed ? 1 : c->dense.v[id];
 }
 
+/* The characters of an ASCII text; false: it is none. */
+static bool read_ascii(tg_chrf *c, const char *text, size_t len, bool whitespace, tg_wids *out) {
+    uint8_t seen[256] = {0};
+    const unsigned char *from = (const unsigned char *)text;
+    for (size_t i = 0; i < len; i++) seen[from[i]] = 1;
+    for (size_t k = 128; k < 256; k++)
+        if (seen[k]) return false;
+    for (uint32_t k = 0; k < 128; k++)
+        if (seen[k] && !c->ascii[k] && (whitespace || !tg_py_isspace(k)))
+            c->ascii[k] = (uint16_t)++c->n_letters;
+    uint32_t *to = out->v; /* a space has no number, and is written over */
+    for (size_t i = 0; i < len; i++) {
+        uint16_t id = c->ascii[from[i]];
+        *to = id;
+        to += id > 0;
+    }
+    out->n = (size_t)(to - out->v);
+    return true;
+}
+
 static void read_chars(tg_chrf *c, const char *text, size_t len, bool whitespace, tg_wids *out) {
     size_t n;
     tg_wids_reset(out);
-    if (!tg_wids_reserve(out, len)) return;
+    if (!tg_wids_reserve(out, len + 1) || read_ascii(c, text, len, whitespace, out)) return;
     uint32_t *to = out->v;
     for (size_t i = 0; i < len; i += n) {
-        unsigned char first = (unsigned char)text[i];
-        if (first > ' ' && first < 0x80) { /* no space, and nearly all there is */
-            if (!c->ascii[first]) c->ascii[first] = (uint16_t)++c->n_letters;
-            *to++ = c->ascii[first];
-            n = 1;
-            continue;
-        }
         uint32_t code = tg_py_char(text + i, len - i, &n);
-        if (!whitespace && tg_py_isspace(code)) continue;
-        *to++ = letter(c, text + i, n, code);
+        if (whitespace || !tg_py_isspace(code)) *to++ = letter(c, text + i, n, code);
     }
     out->n = (size_t)(to - out->v);
 }
@@ -77,17 +86,18 @@ static bool is_punctuation(char c) {
 /* A word that ends, or else begins, with ASCII punctuation is cut there, once.
  */
 static void read_words(tg_chrf *c, const char *text, size_t len, tg_wids *out) {
-    size_t pos = 0, n, first;
+    size_t n, first;
     const char *w;
     tg_wids_reset(out);
-    while (tg_words_next(text, len, &pos, &w, &n)) {
+    for (tg_py_walk walk = tg_py_words(text, len); tg_py_next(&walk, &w, &n);) {
         tg_py_char(w, n, &first);
         size_t cut = first == n                 ? 0
                      : is_punctuation(w[n - 1]) ? n - 1
                      : is_punctuation(w[0])     ? 1
                                                 : 0;
-        if (cut) tg_wids_push(out, tg_words_id(&c->vocabulary, w, cut));
-        tg_wids_push(out, tg_words_id(&c->vocabulary, w + cut, n - cut));
+        size_t readable = (size_t)(text + len - w);
+        if (cut) tg_wids_push(out, tg_words_id_in(&c->vocabulary, w, cut, readable));
+        tg_wids_push(out, tg_words_id_in(&c->vocabulary, w + cut, n - cut, readable - cut));
     }
 }
 
@@ -105,8 +115,7 @@ static void read_side(tg_chrf *c, const tg_chrf_options *o, const char *text, si
                  c->vocabulary.failed;
 }
 
-/* ---- character n-grams by sorting
- * --------------------------------------------------------------- */
+/* ---- character n-grams by sorting --------------------------------------------------------------- */
 
 static unsigned bits_for(uint32_t largest) {
     unsigned bits = 1;
@@ -114,125 +123,82 @@ static unsigned bits_for(uint32_t largest) {
     return bits;
 }
 
-static bool reserve_keys(struct tg_chrf_side *s, size_t n) {
-    if (n <= s->cap) return true;
+static bool reserve_keys(tg_chrf *c, size_t n) {
+    if (n <= c->cap) return true;
     size_t cap = n + n / 2 + 64;
-    uint64_t *keys = tg_realloc_array(s->keys, cap, sizeof *keys);
-    if (keys) s->keys = keys;
-    uint64_t *spare = tg_realloc_array(s->spare, cap, sizeof *spare);
-    if (spare) s->spare = spare;
+    uint64_t *keys = tg_realloc_array(c->keys, cap, sizeof *keys);
+    if (keys) c->keys = keys;
+    uint64_t *spare = tg_realloc_array(c->spare, cap, sizeof *spare);
+    if (spare) c->spare = spare;
     if (!keys || !spare) return false;
-    s->cap = cap;
+    c->cap = cap;
     return true;
 }
 
-/* Least significant digit first; all histograms come from one reading. */
-static void sort_keys(struct tg_chrf_side *s, size_t n, unsigned bits) {
-    uint32_t count[MAX_DIGITS][RADIX];
-    unsigned digits = (bits + DIGIT - 1) / DIGIT;
-    memset(count, 0, digits * sizeof count[0]);
+/* By the bits above the lowest, least significant digit first; all histograms come from one reading. The digits are as
+ * wide as it takes for few passes, and no wider. */
+static void sort_keys(tg_chrf *c, size_t n, unsigned bits) {
+    uint32_t count[MAX_DIGITS][1 << MAX_DIGIT];
+    unsigned digits = (bits + MAX_DIGIT - 1) / MAX_DIGIT, width = (bits + digits - 1) / digits;
+    size_t radix = (size_t)1 << width, mask = radix - 1;
+    for (unsigned d = 0; d < digits; d++) memset(count[d], 0, radix * sizeof count[d][0]);
     for (size_t i = 0; i < n; i++)
-        for (unsigned d = 0; d < digits; d++) count[d][s->keys[i] >> (d * DIGIT) & (RADIX - 1)]++;
+        for (unsigned d = 0; d < digits; d++) count[d][c->keys[i] >> (1 + d * width) & mask]++;
     for (unsigned d = 0; d < digits; d++) {
-        uint32_t sum = 0;
-        for (unsigned k = 0; k < RADIX; k++) {
-            uint32_t here = count[d][k];
-            count[d][k] = sum;
+        uint32_t sum = 0, *at = count[d];
+        for (size_t k = 0; k < radix; k++) {
+            uint32_t here = at[k];
+            at[k] = sum;
             sum += here;
         }
-        for (size_t i = 0; i < n; i++)
-            s->spare[count[d][s->keys[i] >> (d * DIGIT) & (RADIX - 1)]++] = s->keys[i];
-        uint64_t *swap = s->keys;
-        s->keys = s->spare, s->spare = swap;
+        const uint64_t *from = c->keys;
+        uint64_t *to = c->spare;
+        for (size_t i = 0; i < n; i++) to[at[from[i] >> (1 + d * width) & mask]++] = from[i];
+        c->spare = c->keys, c->keys = to;
     }
 }
 
-/* Every place of the text starts an n-gram of the largest order; behind the end
- * stand zeros. */
-static void write_keys(const tg_wids *chars, unsigned order, unsigned bits, uint64_t *keys) {
-    size_t n = chars->n;
-    uint64_t window = 0, mask = order * bits == 64 ? UINT64_MAX : ((uint64_t)1 << order * bits) - 1;
-    for (size_t i = n; i-- > 0;) {
-        /* the window moves to the left: the new character becomes the most
-     * significant one */
+/* Every place of the text starts an n-gram of the largest order; behind the end stand zeros. The side is the lowest bit. */
+static void write_keys(const tg_wids *chars, unsigned order, unsigned bits, uint64_t side,
+                       uint64_t *keys) {
+    uint64_t window =
+        0; /* it moves to the left: the new character becomes the most significant one */
+    for (size_t i = chars->n; i-- > 0;) {
         window = window >> bits | (uint64_t)chars->v[i] << (order - 1) * bits;
-        keys[i] = window & mask;
+        keys[i] = window << 1 | side;
     }
 }
 
-static bool make_keys(struct tg_chrf_side *s, unsigned order, unsigned bits) {
-    if (!reserve_keys(s, s->chars.n)) return false;
-    write_keys(&s->chars, order, bits, s->keys);
-    sort_keys(s, s->chars.n, order * bits);
-    return true;
-}
+/* Numbers of four orders beside each other; LANES in two of them. */
+typedef int32_t four __attribute__((vector_size(16)));
 
-/* Equal leading characters of two keys, by the highest bit that differs. */
-static void common_characters(unsigned order, unsigned bits, uint8_t *common) {
-    for (unsigned b = 0; b < 64; b++)
-        common[b] = (uint8_t)(b < order * bits ? order - 1 - b / bits : 0);
-}
-
-/* The n-grams of both texts in one sorted list, the side as lowest bit: what a single reference needs. */
-static bool match_sorted(tg_chrf *c, unsigned order, unsigned bits, uint64_t *match) {
-    struct tg_chrf_side *s = &c->hyp;
-    size_t n_h = c->hyp.chars.n, n = n_h + c->ref.chars.n, count[2] = {0};
-    size_t run[TG_CHRF_CHARS][2] = {{0}};
-    uint8_t common[64];
-    if (!reserve_keys(s, n)) return false;
-    write_keys(&c->hyp.chars, order, bits, s->keys);
-    write_keys(&c->ref.chars, order, bits, s->keys + n_h);
-    for (size_t i = 0; i < n; i++) s->keys[i] = s->keys[i] << 1 | (i >= n_h);
-    sort_keys(s, n, order * bits + 1);
-    common_characters(order, bits, common);
-    uint64_t last = n ? ~(s->keys[0] >> 1) : 0;
-    for (size_t i = 0; i <= n; i++) {
-        uint64_t key = i < n ? s->keys[i] >> 1 : ~last, differs = key ^ last;
-        if (differs) {
-            unsigned high = 63 - (unsigned)__builtin_clzll(differs);
-            for (unsigned k = i == n || high >= 64 ? 0 : common[high]; k < order; k++) {
-                size_t in_h = count[0] - run[k][0], in_r = count[1] - run[k][1];
-                match[k] += in_h < in_r ? in_h : in_r;
-                run[k][0] = count[0], run[k][1] = count[1];
-            }
+/* Neighbours in the sorted list share their first characters, which ends the runs of the orders beyond. The smaller of the
+ * counts h and r of a run is a match: (h + r - |h - r|) / 2, where all h + r together are n. */
+static void count_runs(const uint64_t *keys, size_t n, unsigned order, unsigned bits,
+                       uint64_t *match) {
+    static const four index[2] = {{0, 1, 2, 3}, {4, 5, 6, 7}}; /* order - 1 */
+    four more[2] = {{0}}, apart[2] = {{0}}; /* h - r of the run, sum of |h - r| of those before */
+    int32_t common[64]; /* equal leading characters of two keys, by the highest bit that differs */
+    common[0] = LANES;  /* that bit is the side */
+    for (unsigned b = 1; b < 64; b++)
+        common[b] = b <= order * bits ? (int32_t)(order - 1 - (b - 1) / bits) : 0;
+    uint64_t last = n ? keys[0] : 0;
+    for (size_t i = 0; i < n; i++) {
+        int32_t same = common[63 - __builtin_clzll((keys[i] ^ last) | 1)],
+                side = 1 - 2 * (int32_t)(keys[i] & 1);
+        last = keys[i];
+        for (int v = 0; v < 2; v++) {
+            four goes_on = index[v] < same, ended = more[v] & ~goes_on, sign = ended >> 31;
+            apart[v] += (ended ^ sign) - sign;
+            more[v] = (more[v] & goes_on) + side;
         }
-        last = key;
-        if (i < n) count[s->keys[i] & 1]++;
     }
-    return true;
+    for (unsigned k = 0; k < order; k++)
+        match[k] =
+            (n - (uint64_t)apart[k / 4][k % 4] - (uint64_t)labs((long)more[k / 4][k % 4])) / 2;
 }
 
-/* Matches of all orders; runs end where neighbours in the merged order differ.
- */
-static void merge(const struct tg_chrf_side *h, const struct tg_chrf_side *r, unsigned order,
-                  unsigned bits, uint64_t *match) {
-    size_t i = 0, j = 0, n_h = h->chars.n, n_r = r->chars.n;
-    size_t run_h[TG_CHRF_CHARS] = {0}, run_r[TG_CHRF_CHARS] = {0};
-    uint8_t common[64];
-    common_characters(order, bits, common);
-    uint64_t last = 0;
-    for (;;) {
-        bool from_h = i < n_h && (j == n_r || h->keys[i] <= r->keys[j]), any = from_h || j < n_r;
-        uint64_t key = !any ? 0 : from_h ? h->keys[i] : r->keys[j];
-        unsigned same = !any || i + j == 0 ? 0
-                        : key == last      ? order
-                                           : common[63 - __builtin_clzll(key ^ last)];
-        for (unsigned k = same; k < order; k++) {
-            size_t in_h = i - run_h[k], in_r = j - run_r[k];
-            match[k] += in_h < in_r ? in_h : in_r;
-            run_h[k] = i, run_r[k] = j;
-        }
-        if (!any) return;
-        last = key;
-        if (from_h)
-            i++;
-        else
-            j++;
-    }
-}
-
-/* Equal endings shorter than an order were counted as if they were n-grams of
- * it. */
+/* Equal endings shorter than an order were counted as if they were n-grams of it. */
 static void drop_endings(const tg_wids *h, const tg_wids *r, unsigned order, uint64_t *match) {
     for (unsigned k = 1; k < order && k <= h->n && k <= r->n; k++) {
         if (h->v[h->n - k] != r->v[r->n - k]) return;
@@ -240,55 +206,45 @@ static void drop_endings(const tg_wids *h, const tg_wids *r, unsigned order, uin
     }
 }
 
-static void match_chars(tg_chrf *c, unsigned order, unsigned bits, bool single, bool *hyp_ready,
-                        uint64_t *match) {
-    memset(match, 0, order * sizeof *match);
-    if (single && order * bits < 63 && order * bits < DIGIT * MAX_DIGITS) {
-        c->failed |= !match_sorted(c, order, bits, match);
-        drop_endings(&c->hyp.chars, &c->ref.chars, order, match);
-        return;
-    }
-    if (order * bits <= 64 && order * bits <= DIGIT * MAX_DIGITS) {
-        if ((!*hyp_ready && !make_keys(&c->hyp, order, bits)) || !make_keys(&c->ref, order, bits)) {
+static void match_chars(tg_chrf *c, unsigned order, unsigned bits, uint64_t *match) {
+    const tg_wids *hyp = &c->hyp.chars, *ref = &c->ref.chars;
+    size_t n = hyp->n + ref->n;
+    if (order <= LANES && order * bits <= MAX_BITS && n < INT32_MAX) {
+        if (!reserve_keys(c, n)) {
             c->failed = true;
             return;
         }
-        *hyp_ready = true;
-        merge(&c->hyp, &c->ref, order, bits, match);
-        drop_endings(&c->hyp.chars, &c->ref.chars, order, match);
+        write_keys(hyp, order, bits, 0, c->keys);
+        write_keys(ref, order, bits, 1, c->keys + hyp->n);
+        sort_keys(c, n, order * bits);
+        count_runs(c->keys, n, order, bits, match);
+        drop_endings(hyp, ref, order, match);
         return;
     }
     tg_ngrams *g = &c->char_grams;
     tg_ngrams_reset(g);
-    tg_ngrams_add(g, c->hyp.chars.v, c->hyp.chars.n, order, TG_NGRAM_HYP);
-    tg_ngrams_meet(g, c->ref.chars.v, c->ref.chars.n, order);
-    tg_ngrams_fold(g);
+    tg_ngrams_add(g, hyp->v, hyp->n, order, TG_NGRAM_HYP);
+    tg_ngrams_add(g, ref->v, ref->n, order, TG_NGRAM_REF);
     tg_ngrams_match(g, order, match);
     c->failed |= g->failed;
 }
 
-/* ---- scores
- * -----------------------------------------------------------------------------------
- */
+/* ---- scores -------------------------------------------------------------------------------------- */
 
 static void fill(tg_chrf_stats *s, size_t at, unsigned order, size_t n_hyp, size_t n_ref) {
     s->ref[at] = tg_ngrams_of(n_ref, order);
     s->hyp[at] = s->ref[at] ? tg_ngrams_of(n_hyp, order) : 0; /* none counts without a reference */
 }
 
-static void count_reference(tg_chrf *c, const tg_chrf_options *o, unsigned bits, bool single,
-                            bool *hyp_ready, tg_chrf_stats *s) {
+static void count_reference(tg_chrf *c, const tg_chrf_options *o, tg_chrf_stats *s) {
     unsigned chars = (unsigned)o->char_order, words = (unsigned)o->word_order;
     memset(s, 0, sizeof *s);
-    if (chars) match_chars(c, chars, bits, single, hyp_ready, s->match);
+    match_chars(c, chars, bits_for(c->n_letters), s->match);
     for (unsigned n = 1; n <= chars; n++) fill(s, n - 1, n, c->hyp.chars.n, c->ref.chars.n);
     if (!words) return;
-    tg_ngrams_meet(&c->grams, c->ref.words.v, c->ref.words.n, words);
-    tg_ngrams_fold(&c->grams);
-    tg_ngrams_match(&c->grams, words, s->match + chars);
-    tg_ngrams_forget(&c->grams);
+    tg_matcher_reference(&c->matcher, c->ref.words.v, c->ref.words.n, s->match + chars);
     for (unsigned n = 1; n <= words; n++) fill(s, chars + n - 1, n, c->hyp.words.n, c->ref.words.n);
-    c->failed |= c->grams.failed;
+    c->failed |= c->matcher.failed;
 }
 
 double tg_chrf_score(const tg_chrf_options *o, const tg_chrf_stats *s) {
@@ -324,25 +280,19 @@ void tg_chrf_add(tg_chrf_stats *sum, const tg_chrf_stats *one) {
 tg_status tg_chrf_count(tg_chrf *c, const tg_chrf_options *o, const char *text, size_t len,
                         const tg_sample *sample, tg_chrf_stats *out, tg_error *err) {
     double best = -1;
-    bool hyp_ready = false;
-    unsigned had = 0;
     tg_wids_reset(&c->dense);
     tg_words_reset(&c->letters);
-    if (c->vocabulary.count > MAX_WORDS) tg_words_reset(&c->vocabulary);
-    tg_ngrams_reset(&c->grams);
+    tg_words_reset(&c->vocabulary);
     memset(c->ascii, 0, sizeof c->ascii);
     c->n_letters = 0;
     read_side(c, o, text, len, &c->hyp);
     if (o->word_order)
-        tg_ngrams_add(&c->grams, c->hyp.words.v, c->hyp.words.n, (unsigned)o->word_order,
-                      TG_NGRAM_HYP);
+        tg_matcher_hypothesis(&c->matcher, c->hyp.words.v, c->hyp.words.n, (unsigned)o->word_order);
     for (size_t i = 0; i < sample->n_references && !c->failed; i++) {
         tg_chrf_stats s;
         read_side(c, o, sample->references[i], strlen(sample->references[i]), &c->ref);
-        unsigned bits = bits_for(c->n_letters);
-        if (bits != had) hyp_ready = false; /* keys of another width do not compare */
-        had = bits;
-        count_reference(c, o, bits, sample->n_references == 1, &hyp_ready, &s);
+        if (c->failed) break;
+        count_reference(c, o, &s);
         double f = tg_chrf_score(o, &s);
         if (f > best) best = f, *out = s;
     }

@@ -6,6 +6,7 @@
 #include "common/base/buf.h"
 #include "common/base/status.h"
 #include "common/config/option.h"
+#include "env-server/metric/matcher.h"
 #include "env-server/metric/ngram.h"
 #include "env-server/metric/words.h"
 #include "proto/messages.h"
@@ -31,16 +32,17 @@ typedef struct tg_chrf_stats {
 typedef struct tg_chrf {
     struct tg_chrf_side {
         tg_buf lower;
-        tg_wids chars;          /* dense numbers from 1 */
-        uint64_t *keys, *spare; /* sorted n-grams of the largest order */
-        size_t cap;
+        tg_wids chars; /* dense numbers from 1 */
         tg_wids words;
     } hyp, ref;
+    uint64_t *keys, *spare; /* n-grams of the largest order, of both */
+    size_t cap;
     tg_words letters, vocabulary; /* characters above ASCII; words */
     uint16_t ascii[128];
     tg_wids dense; /* number of each of `letters` */
     uint32_t n_letters;
-    tg_ngrams grams, char_grams;
+    tg_matcher matcher;   /* of words */
+    tg_ngrams char_grams; /* of wide alphabets */
     bool failed;
 } tg_chrf;
 

@@ -77,18 +77,6 @@ void tg_ngrams_add(tg_ngrams *g, const uint32_t *words, size_t n, unsigned max_o
     }
 }
 
-void tg_ngrams_meet(tg_ngrams *g, const uint32_t *words, size_t n, unsigned max_order) {
-    for (size_t i = 0; i < n && g->count; i++) {
-        size_t left = n - i < max_order ? n - i : max_order;
-        uint32_t node = 0;
-        for (size_t k = 0; k < left; k++) {
-            const slot *s = find(g, key_of(node, words[i + k]));
-            if (s->round != g->round) break; /* nor is there any that goes on from it */
-            g->nodes[node = s->node].ref++;
-        }
-    }
-}
-
 void tg_ngrams_fold(tg_ngrams *g) {
     for (size_t i = 1; i <= g->count; i++) {
         tg_ngram *n = &g->nodes[i];

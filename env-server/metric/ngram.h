@@ -2,12 +2,12 @@
  *
  *     tg_ngrams g = {0};
  *     tg_ngrams_add(&g, hyp.v, hyp.n, 4, TG_NGRAM_HYP);
- *     tg_ngrams_meet(&g, ref.v, ref.n, 4);
+ *     tg_ngrams_add(&g, ref.v, ref.n, 4, TG_NGRAM_REF);
  *     tg_ngrams_fold(&g);                      // before another reference
  *     uint64_t match[4];
  *     tg_ngrams_match(&g, 4, match);           // clipped matches of each order
  *
- * An n-gram is a node of a trie whose path spells it. Failure is sticky. Not thread safe. */
+ * Where only matches are wanted, matcher.h is faster. An n-gram is a node of a trie whose path spells it. Failure is sticky. Not thread safe. */
 #ifndef TG_ENV_METRIC_NGRAM_H
 #define TG_ENV_METRIC_NGRAM_H
 
@@ -43,9 +43,6 @@ void tg_ngrams_add(tg_ngrams *g, const uint32_t *words, size_t n, unsigned max_o
                    tg_ngram_side side);
 /* The n-gram `parent` continued by a word, made if it is new; 0: out of memory. */
 uint32_t tg_ngrams_child(tg_ngrams *g, uint32_t parent, uint32_t word);
-/* Counts, of a reference, only the n-grams that are there already: all that matching a hypothesis
- * needs. */
-void tg_ngrams_meet(tg_ngrams *g, const uint32_t *words, size_t n, unsigned max_order);
 /* Takes the counts of the current reference into `best` and starts another one; not needed behind the last. */
 void tg_ngrams_fold(tg_ngrams *g);
 /* match[n - 1] = sum over n-grams of min(hyp, largest count in a reference). */

@@ -154,8 +154,8 @@ static int64_t measure(const char *s, size_t len, bool words, int64_t most, size
     const char *word;
     *cut = most > 0 ? len : 0;
     if (words) {
-        while (tg_py_word(s, len, &pos, &word, &n))
-            if (++units == most) *cut = pos;
+        for (tg_py_walk walk = tg_py_words(s, len); tg_py_next(&walk, &word, &n);)
+            if (++units == most) *cut = (size_t)(word + n - s);
         return units;
     }
     for (; pos < len; pos += n) {

@@ -4,6 +4,7 @@
 
 #include "common/base/alloc.h"
 #include "env-server/metric/lcs.h"
+#include "env-server/metric/matcher.h"
 #include "env-server/metric/ngram.h"
 #include "env-server/metric/porter.h"
 #include "env-server/metric/words.h"
@@ -23,7 +24,7 @@ struct tg_rouge {
     tg_words spelled, stems; /* spelled word -> stem_of -> stem */
     tg_wids stem_of;
     text hyp, ref;
-    tg_ngrams grams;
+    tg_matcher matcher;
     tg_lcs lcs;
     char *word;
     size_t cap_word;
@@ -62,7 +63,7 @@ void tg_rouge_destroy(tg_rouge **out) {
         tg_wids_fini(i ? &r->hyp.words : &r->ref.words);
         tg_wids_fini(i ? &r->hyp.ends : &r->ref.ends);
     }
-    tg_ngrams_fini(&r->grams);
+    tg_matcher_fini(&r->matcher);
     tg_lcs_fini(&r->lcs);
     tg_free(r->word);
     tg_free(r->left_hyp);
@@ -140,7 +141,9 @@ tg_status tg_rouge_prediction(tg_rouge *r, const char *from, size_t len, tg_erro
         tg_words_reset(&r->stems);
         tg_wids_reset(&r->stem_of);
     }
-    return read_text(r, from, len, &r->hyp, err);
+    tg_status st = read_text(r, from, len, &r->hyp, err);
+    if (st == TG_OK) tg_matcher_hypothesis(&r->matcher, r->hyp.words.v, r->hyp.words.n, 2);
+    return st;
 }
 
 static tg_prf prf(uint64_t hits, uint64_t n_hyp, uint64_t n_ref) {
@@ -217,12 +220,8 @@ tg_status tg_rouge_score(tg_rouge *r, const char *reference, size_t len, tg_prf 
     const tg_wids *hyp = &r->hyp.words, *ref = &r->ref.words;
     uint64_t match[2], hits = 0;
     size_t lcs = 0;
-    tg_ngrams_reset(&r->grams);
-    tg_ngrams_add(&r->grams, hyp->v, hyp->n, 2, TG_NGRAM_HYP);
-    tg_ngrams_meet(&r->grams, ref->v, ref->n, 2);
-    tg_ngrams_fold(&r->grams);
-    tg_ngrams_match(&r->grams, 2, match);
-    if (r->grams.failed ||
+    tg_matcher_reference(&r->matcher, ref->v, ref->n, match);
+    if (r->matcher.failed ||
         !tg_lcs_length(&r->lcs, ref->v, ref->n, hyp->v, hyp->n, r->stems.count, &lcs))
         return tg_fail_nomem(err, len);
     /* With one line each, the union LCS is the LCS. */

@@ -50,7 +50,7 @@ tg_status tg_sacre_bleu_count(const tg_sacre_bleu *s, tg_sacre_bleu_scratch *scr
         const char *ref = sample->references[i];
         ok = tg_bleu_text_words(&scratch->text, s->tok, s->lowercase, ref, strlen(ref), &c->words,
                                 &c->ref);
-        tg_bleu_reference(c);
+        tg_bleu_reference(c, NULL);
     }
     return tg_bleu_finish(c) && ok ? TG_OK : tg_fail_nomem(err, len);
 }

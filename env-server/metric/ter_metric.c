@@ -82,10 +82,10 @@ static bool cut(tg_bleu_text *b, const tg_ter_options *o, const char *text, size
 
 /* b->lower gets ' '.join(now.split()). */
 static bool join_words(tg_bleu_text *b) {
-    size_t pos = 0, n;
+    size_t n;
     const char *word;
     tg_buf_reset(&b->lower);
-    while (tg_py_word(b->now.data, b->now.len, &pos, &word, &n)) {
+    for (tg_py_walk walk = tg_py_words(b->now.data, b->now.len); tg_py_next(&walk, &word, &n);) {
         if (b->lower.len) tg_buf_putc(&b->lower, ' ');
         tg_buf_append(&b->lower, word, n);
     }

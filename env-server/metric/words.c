@@ -8,18 +8,15 @@
 #include "env-server/reward/pytext.h"
 
 #include <string.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
-/* a and b hold all bytes of a word of up to 16, so that most comparisons never see the text. */
 struct tg_word {
-    uint64_t a, b;
     size_t at, len; /* in bytes */
     uint32_t slot;
 };
+/* a and b hold all bytes of a word of up to 16, so that most comparisons see neither text nor entry. */
 typedef struct tg_word_slot {
-    uint32_t tag; /* more of the hash: most of the others differ in it */
+    uint64_t a, b;
+    uint32_t len; /* its low bits */
     uint32_t id;  /* + 1; 0: free */
 } word_slot;
 
@@ -99,22 +96,21 @@ static inline size_t first_slot(uint64_t hash, size_t size) {
     return (size_t)(hash >> 32) & (size - 1);
 }
 
-static inline bool is_word(const tg_words *w, const struct tg_word *e, const key *k,
-                           const char *word, size_t len) {
-    return e->a == k->a && e->b == k->b && e->len == len &&
-           (len <= 16 || !memcmp(w->bytes + e->at, word, len));
+static inline bool is_word(const tg_words *w, const word_slot *s, const key *k, const char *word,
+                           size_t len) {
+    if (s->a != k->a || s->b != k->b || s->len != (uint32_t)len) return false;
+    const struct tg_word *e = &w->entries[s->id - 1];
+    return len <= 16 || (e->len == len && !memcmp(w->bytes + e->at, word, len));
 }
 
-static bool grow_table(tg_words *w) {
-    size_t size = w->table_size ? 2 * w->table_size : 512;
+static bool grow_table(tg_words *w, size_t size) {
     word_slot *table = tg_alloc_array(size, sizeof *table);
     if (!table) return false;
     for (size_t i = 0; i < w->count; i++) {
-        const struct tg_word *e = &w->entries[i];
-        uint64_t hash = finish(e->a, e->b, e->len).hash;
-        size_t slot = first_slot(hash, size);
+        const word_slot *old = &w->table[w->entries[i].slot];
+        size_t slot = first_slot(finish(old->a, old->b, w->entries[i].len).hash, size);
         while (table[slot].id) slot = (slot + 1) & (size - 1);
-        table[slot] = (word_slot){(uint32_t)hash, (uint32_t)i + 1};
+        table[slot] = *old;
         w->entries[i].slot = (uint32_t)slot;
     }
     tg_free(w->table);
@@ -122,47 +118,58 @@ static bool grow_table(tg_words *w) {
     return true;
 }
 
-static bool grow_entries(tg_words *w) {
-    size_t cap = w->cap ? 2 * w->cap : 256;
-    struct tg_word *entries =
-        cap < UINT32_MAX ? tg_realloc_array(w->entries, cap, sizeof *entries) : NULL;
-    if (!entries) return false;
-    w->entries = entries, w->cap = cap;
-    return true;
-}
-
-static bool grow_bytes(tg_words *w, size_t len) {
-    if (w->n_bytes + len <= w->cap_bytes) return true;
-    size_t cap = w->cap_bytes ? 2 * w->cap_bytes : 4096;
-    if (cap < w->n_bytes + len) cap = w->n_bytes + len;
-    char *bytes = tg_realloc_array(w->bytes, cap, 1);
-    if (!bytes) return false;
-    w->bytes = bytes, w->cap_bytes = cap;
-    return true;
-}
-
-static inline uint32_t id_of(tg_words *w, const char *word, size_t len, const key *k) {
-    if ((2 * w->count >= w->table_size && !grow_table(w)) ||
-        (w->count == w->cap && !grow_entries(w)) || !grow_bytes(w, len)) {
-        w->failed = true;
-        return 0;
+/* Room for n more words of this many bytes in all. */
+static bool reserve(tg_words *w, size_t n, size_t bytes) {
+    size_t size = w->table_size ? w->table_size : 512, cap = w->cap ? w->cap : 256;
+    while (size / 2 < w->count + n) size *= 2;
+    while (cap < w->count + n) cap *= 2;
+    if (cap >= UINT32_MAX / 2 || (size != w->table_size && !grow_table(w, size))) goto fail;
+    if (cap != w->cap) {
+        struct tg_word *entries = tg_realloc_array(w->entries, cap, sizeof *entries);
+        if (!entries) goto fail;
+        w->entries = entries, w->cap = cap;
     }
+    if (w->n_bytes + bytes + 16 > w->cap_bytes) { /* words are written in pieces of 16 */
+        size_t wanted = 2 * (w->n_bytes + bytes) + 2048;
+        char *to = tg_realloc_array(w->bytes, wanted, 1);
+        if (!to) goto fail;
+        w->bytes = to, w->cap_bytes = wanted;
+    }
+    return true;
+fail:
+    w->failed = true;
+    return false;
+}
+
+/* There is room for it. */
+static inline uint32_t id_of(tg_words *w, const char *word, size_t len, const key *k) {
     size_t slot = first_slot(k->hash, w->table_size);
     for (; w->table[slot].id; slot = (slot + 1) & (w->table_size - 1))
-        if (w->table[slot].tag == (uint32_t)k->hash &&
-            is_word(w, &w->entries[w->table[slot].id - 1], k, word, len))
-            return w->table[slot].id - 1;
+        if (is_word(w, &w->table[slot], k, word, len)) return w->table[slot].id - 1;
     uint32_t id = (uint32_t)w->count++;
-    w->entries[id] = (struct tg_word){k->a, k->b, w->n_bytes, len, (uint32_t)slot};
-    if (len) memcpy(w->bytes + w->n_bytes, word, len);
+    w->entries[id] = (struct tg_word){w->n_bytes, len, (uint32_t)slot};
+    if (len > 16)
+        memcpy(w->bytes + w->n_bytes, word, len);
+    else {
+        memcpy(w->bytes + w->n_bytes, &k->a, 8);
+        memcpy(w->bytes + w->n_bytes + 8, &k->b, 8);
+    }
     w->n_bytes += len;
-    w->table[slot] = (word_slot){(uint32_t)k->hash, id + 1};
+    w->table[slot] = (word_slot){k->a, k->b, (uint32_t)len, id + 1};
     return id;
 }
 
-uint32_t tg_words_id(tg_words *w, const char *word, size_t len) {
-    key k = key_of(word, len);
+uint32_t tg_words_id_in(tg_words *w, const char *word, size_t len, size_t readable) {
+    if ((2 * w->count >= w->table_size || w->count == w->cap ||
+         w->n_bytes + len + 16 > w->cap_bytes) &&
+        !reserve(w, 1, len))
+        return 0;
+    key k = readable >= 16 ? key_at(word, len) : key_of(word, len);
     return id_of(w, word, len, &k);
+}
+
+uint32_t tg_words_id(tg_words *w, const char *word, size_t len) {
+    return tg_words_id_in(w, word, len, len);
 }
 
 bool tg_words_find(const tg_words *w, const char *word, size_t len, uint32_t *id) {
@@ -170,7 +177,7 @@ bool tg_words_find(const tg_words *w, const char *word, size_t len, uint32_t *id
     key k = key_of(word, len);
     for (size_t slot = first_slot(k.hash, w->table_size); w->table[slot].id;
          slot = (slot + 1) & (w->table_size - 1))
-        if (is_word(w, &w->entries[w->table[slot].id - 1], &k, word, len)) {
+        if (is_word(w, &w->table[slot], &k, word, len)) {
             *id = w->table[slot].id - 1;
             return true;
         }
@@ -194,48 +201,14 @@ void tg_words_fini(tg_words *w) {
     memset(w, 0, sizeof *w);
 }
 
-/* Does a space of str.split() stand at text[0]? ASCII is decided here. */
-static inline bool space_at(const char *text, size_t len, size_t *bytes) {
-    unsigned char c = (unsigned char)text[0];
-    *bytes = 1;
-    if (c < 0x80) return c <= ' ' && (c == ' ' || (c >= 0x09 && c <= 0x0D) || c >= 0x1C);
-    return tg_py_isspace(tg_py_char(text, len, bytes));
-}
-
-/* The first byte from at on that is white space or beyond ASCII's visible characters. */
-static inline size_t skip_visible(const char *text, size_t len, size_t at) {
-#ifdef __SSE2__
-    const __m128i space = _mm_set1_epi8(' ');
-    for (; at + 16 <= len; at += 16) {
-        __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(text + at));
-        __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(x, space), x);
-        unsigned stop = (unsigned)(_mm_movemask_epi8(low) | _mm_movemask_epi8(x));
-        if (stop) return at + (size_t)__builtin_ctz(stop);
-    }
-#endif
-    while (at < len && (unsigned char)text[at] > ' ' && (unsigned char)text[at] < 0x80) at++;
-    return at;
-}
-
-bool tg_words_next(const char *text, size_t len, size_t *pos, const char **word, size_t *word_len) {
-    size_t at = *pos, n;
-    while (at < len && space_at(text + at, len - at, &n)) at += n;
-    size_t start = at;
-    for (;;) {
-        at = skip_visible(text, len, at);
-        if (at >= len || space_at(text + at, len - at, &n)) break;
-        at += n;
-    }
-    *pos = at;
-    *word = text + start, *word_len = at - start;
-    return at > start;
-}
-
 void tg_words_split(tg_words *w, const char *text, size_t len, tg_wids *out) {
-    size_t pos = 0, n;
+    size_t n, most = len / 2 + 1; /* words */
     const char *word;
-    while (tg_words_next(text, len, &pos, &word, &n)) {
+    if (!reserve(w, most, len) || !tg_wids_reserve(out, out->n + most)) return;
+    uint32_t *to = out->v + out->n;
+    for (tg_py_walk walk = tg_py_words(text, len); tg_py_next(&walk, &word, &n);) {
         key k = (size_t)(word - text) + 16 <= len ? key_at(word, n) : key_of(word, n);
-        tg_wids_push(out, id_of(w, word, n, &k));
+        *to++ = id_of(w, word, n, &k);
     }
+    out->n = (size_t)(to - out->v);
 }

@@ -8,11 +8,11 @@
 
 tg_status tg_increasing_numbers(const char *text, size_t len, int64_t min_tokens, double *out,
                                 tg_error *err) {
-    size_t pos = 0, words = 0, word_len, run = 0;
+    size_t words = 0, word_len, run = 0;
     const char *word;
     double previous = 0, value = 0;
     bool broken = false, is_number;
-    while (tg_py_word(text, len, &pos, &word, &word_len)) {
+    for (tg_py_walk walk = tg_py_words(text, len); tg_py_next(&walk, &word, &word_len);) {
         words++;
         if (broken) continue;
         tg_status st = tg_py_float(word, word_len, &is_number, &value, err);

@@ -13,6 +13,9 @@
 #include <strings.h>
 
 #include <utf8proc.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 enum { NOT_A_CHAR = 0xFFFD };
 
@@ -50,14 +53,30 @@ int tg_py_decimal(uint32_t c) {
     return (int)((c - start) % 10);
 }
 
-bool tg_py_word(const char *text, size_t len, size_t *pos, const char **word, size_t *word_len) {
-    size_t at = *pos, n;
-    while (at < len && tg_py_isspace(tg_py_char(text + at, len - at, &n))) at += n;
-    size_t start = at;
-    while (at < len && !tg_py_isspace(tg_py_char(text + at, len - at, &n))) at += n;
-    *pos = at;
-    *word = text + start, *word_len = at - start;
-    return at > start;
+/* All spaces beyond ASCII begin with one of these bytes. */
+static bool may_be_space(unsigned char c) {
+    return c < 0x80 ? tg_py_isspace(c) : c == 0xC2 || (c >= 0xE1 && c <= 0xE3);
+}
+
+uint64_t tg_py_marks(const char *text, size_t len) {
+    uint64_t marks = 0;
+    size_t n = len < 64 ? len : 64, i = 0;
+#ifdef __SSE2__
+    /* x - low <= span in unsigned bytes, where min(x - low, span) is x - low */
+    static const char low[] = {0x09, 0x1C, (char)0xE1}, span[] = {0x0D - 0x09, ' ' - 0x1C, 2};
+    for (; i + 16 <= n; i += 16) {
+        __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(text + i));
+        __m128i any = _mm_cmpeq_epi8(x, _mm_set1_epi8((char)0xC2));
+        for (int k = 0; k < 3; k++) {
+            __m128i over = _mm_sub_epi8(x, _mm_set1_epi8(low[k]));
+            __m128i least = _mm_min_epu8(over, _mm_set1_epi8(span[k]));
+            any = _mm_or_si128(any, _mm_cmpeq_epi8(least, over));
+        }
+        marks |= (uint64_t)(unsigned)_mm_movemask_epi8(any) << i;
+    }
+#endif
+    for (; i < n; i++) marks |= (uint64_t)may_be_space((unsigned char)text[i]) << i;
+    return marks;
 }
 
 /* Writes the word in ASCII, without its underscores. False: not a number for certain. */

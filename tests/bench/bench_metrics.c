@@ -1,9 +1,9 @@
-/* Time of each lexical metric per pair of 60 words with one reference, on one thread: a corpus of 500 pairs,
- * and one pair per call as a reward sees it. The texts share about three quarters of their words.
+/* Time of each lexical metric per pair of texts with one reference: a corpus of pairs on one thread and on two, and one pair
+ * per call as a reward sees it; then how the time grows with the length. The texts share about three quarters of their words.
  *
- *   bench_metrics [SECONDS]      per row; default 0.5
- *   bench_metrics pairs          the pairs as JSON lines, for other implementations
- * CPU time. Prints a table, and one JSON line for each row, of one pair per call where there is a reward. */
+ *   bench_metrics [SECONDS [WORDS [TITLE]]]   per measurement, default 0.3; only texts of WORDS words; only this row
+ *   bench_metrics pairs [WORDS]               the pairs as JSON lines, for other implementations
+ * CPU time but for two threads. Prints tables, and one JSON line for each row: the slower of corpus and single pairs. */
 #include "common/base/rng.h"
 #include "tests/support/bench_line.h"
 #include "tests/support/scoring.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { PAIRS = 500, WORDS = 60, VOCABULARY = 3000 };
+enum { PAIRS = 500, VOCABULARY = 3000, WORDS = 60 };
 
 typedef struct row {
     const char *title, *id, *args, *reward, *reward_args;
@@ -56,9 +56,9 @@ static const char *draw(tg_rng *r) {
     return vocabulary[(int)(u * u * u * VOCABULARY)];
 }
 
-static char *write_text(const char *const *words) {
-    char *out = calloc(1, WORDS * 26), *at = out;
-    for (int i = 0; i < WORDS; i++)
+static char *write_text(const char *const *words, size_t n) {
+    char *out = calloc(1, n * 26 + 1), *at = out;
+    for (size_t i = 0; i < n; i++)
         at += sprintf(at, "%s%s%s", i ? " " : "", words[i],
                       i % 12 == 11   ? "."
                       : i % 17 == 16 ? ","
@@ -66,33 +66,52 @@ static char *write_text(const char *const *words) {
     return out;
 }
 
-static void make_pairs(tg_metric_item *items, tg_sample *samples, const char **refs) {
+typedef struct corpus {
+    size_t n, words;
+    tg_metric_item items[PAIRS];
+    tg_sample samples[PAIRS];
+    const char *refs[PAIRS];
+} corpus;
+
+/* Pairs of texts of this many words. */
+static corpus *make_pairs(size_t words) {
+    corpus *c = calloc(1, sizeof *c);
+    const char **a = calloc(2 * words, sizeof *a), **b = a + words;
     tg_rng r = tg_rng_at(1, TG_RNG_TEST, 0, 0);
     make_vocabulary(&r);
-    for (int k = 0; k < PAIRS; k++) {
-        const char *a[WORDS], *b[WORDS];
-        for (int i = 0; i < WORDS; i++) a[i] = draw(&r);
-        int cut = (int)tg_rng_below(&r, WORDS - 10);
-        for (int i = 0; i < WORDS; i++) b[i] = tg_rng_below(&r, 4) ? a[i] : draw(&r);
-        for (int i = 0; i < 5; i++) { /* a block of five changes places with the one behind it */
-            const char *swap = b[cut + i];
-            b[cut + i] = b[cut + 5 + i], b[cut + 5 + i] = swap;
+    c->words = words, c->n = words > 1000 ? PAIRS / 25 : PAIRS;
+    for (size_t k = 0; k < c->n; k++) {
+        for (size_t i = 0; i < words; i++) a[i] = draw(&r);
+        for (size_t i = 0; i < words; i++) b[i] = tg_rng_below(&r, 4) ? a[i] : draw(&r);
+        size_t cut = words > 10 ? (size_t)tg_rng_below(&r, words - 10) : words;
+        for (size_t i = cut; i < cut + 5 && i + 5 < words; i++) { /* blocks of five change places */
+            const char *swap = b[i];
+            b[i] = b[i + 5], b[i + 5] = swap;
         }
-        char *text = write_text(a);
-        refs[k] = write_text(b);
-        samples[k] = (tg_sample){.id = "",
-                                 .prompt_text = "",
-                                 .meta_json = "",
-                                 .references = &refs[k],
-                                 .n_references = 1};
-        items[k] = (tg_metric_item){&samples[k], text, strlen(text)};
+        char *text = write_text(a, words);
+        c->refs[k] = write_text(b, words);
+        c->samples[k] = (tg_sample){.id = "",
+                                    .prompt_text = "",
+                                    .meta_json = "",
+                                    .references = &c->refs[k],
+                                    .n_references = 1};
+        c->items[k] = (tg_metric_item){&c->samples[k], text, strlen(text)};
     }
+    free(a);
+    return c;
 }
 
-/* CPU time, so that other programs do not count. */
-static uint64_t cpu_ns(void) {
+static void drop_pairs(corpus *c) {
+    for (size_t k = 0; k < c->n; k++) {
+        free((void *)c->items[k].text);
+        free((void *)c->refs[k]);
+    }
+    free(c);
+}
+
+static uint64_t now_ns(clockid_t clock) {
     struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
@@ -102,74 +121,139 @@ static void must(tg_status st, const tg_error *err) {
     exit(tg_status_exit_code(st));
 }
 
-/* Microseconds per pair. */
-static double corpus_time(const row *w, const tg_metric_item *items, double seconds) {
-    json_t *args = json_loads(w->args, 0, NULL);
-    uint64_t start = cpu_ns(), passes = 0, now;
-    do {
-        tg_arena arena = {0};
-        tg_error err = {0};
-        tg_metric_out out = {.arena = &arena};
-        must(scoring_metric(w->id, args, false, items, PAIRS, &out, &err), &err);
-        tg_arena_fini(&arena);
-        passes++;
-        now = cpu_ns();
-    } while ((double)(now - start) < seconds * 1e9);
-    json_decref(args);
-    return (double)(now - start) / 1e3 / (double)(passes * PAIRS);
-}
-
-static double single_time(const row *w, const tg_metric_item *items, double seconds) {
-    tg_arena arena = {0};
+static tg_choice choose(const tg_registry *registry, const char *id, const char *args,
+                        tg_arena *arena) {
     tg_error err = {0};
     tg_choice c;
     tg_node *section;
-    tg_reward r;
     char text[256];
-    snprintf(text, sizeof text, "{\"id\": \"%s\", \"args\": %s}", w->reward, w->reward_args);
-    must(tg_tree_parse(&arena, "bench", text, strlen(text), &section, &err), &err);
-    must(tg_choice_read(tg_reward_registry(), section, "reward", &arena, &c, &err), &err);
-    must(tg_reward_open(&r, (const tg_reward_ops *)c.entry, c.options, NULL, &err), &err);
-    uint64_t start = cpu_ns(), calls = 0, now;
+    snprintf(text, sizeof text, "{\"id\": \"%s\", \"args\": %s}", id, args);
+    must(tg_tree_parse(arena, "bench", text, strlen(text), &section, &err), &err);
+    must(tg_choice_read(registry, section, registry->kind, arena, &c, &err), &err);
+    return c;
+}
+
+/* Microseconds per pair: the fastest pass over the corpus. CPU time on one thread, else the clock on the wall. */
+static double corpus_time(const row *w, const corpus *c, int threads, double seconds) {
+    clockid_t clock = threads > 1 ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
+    tg_arena arena = {0};
+    tg_error err = {0};
+    tg_metric m;
+    tg_choice choice = choose(tg_metric_registry(), w->id, w->args, &arena);
+    must(tg_metric_open(&m, (const tg_metric_ops *)choice.entry, choice.options,
+                        &(tg_open_context){0}, &err),
+         &err);
+    /* Threads take a while to start: they get the pairs several times. */
+    size_t times = threads > 1 ? 16 : 1, n = c->n * times;
+    tg_metric_item *items = malloc(n * sizeof *items);
+    for (size_t i = 0; i < n; i++) items[i] = c->items[i % c->n];
+    tg_metric_input in = {.items = items, .n = n, .split = TG_SPLIT_TEST, .threads = threads};
+    uint64_t start = now_ns(clock), best = UINT64_MAX, now = start;
     do {
-        for (int k = 0; k < PAIRS; k++, calls++) {
-            tg_reward_input in = {.sample = items[k].sample,
-                                  .text = items[k].text,
-                                  .text_len = items[k].text_len,
+        tg_arena values = {0};
+        tg_metric_out out = {.arena = &values};
+        uint64_t before = now;
+        must(tg_metric_compute(&m, &in, &out, &err), &err);
+        tg_arena_fini(&values);
+        now = now_ns(clock);
+        if (now - before < best) best = now - before;
+    } while ((double)(now - start) < seconds * 1e9);
+    free(items);
+    tg_metric_close(&m);
+    tg_arena_fini(&arena);
+    return (double)best / 1e3 / (double)n;
+}
+
+static double single_time(const row *w, const corpus *c, double seconds) {
+    tg_arena arena = {0};
+    tg_error err = {0};
+    tg_reward r;
+    tg_choice choice = choose(tg_reward_registry(), w->reward, w->reward_args, &arena);
+    must(tg_reward_open(&r, (const tg_reward_ops *)choice.entry, choice.options, NULL, &err), &err);
+    uint64_t start = now_ns(CLOCK_THREAD_CPUTIME_ID), best = UINT64_MAX, now = start;
+    do {
+        uint64_t before = now;
+        for (size_t k = 0; k < c->n; k++) {
+            tg_reward_input in = {.sample = c->items[k].sample,
+                                  .text = c->items[k].text,
+                                  .text_len = c->items[k].text_len,
                                   .done = true};
             tg_reward_value v;
             must(tg_reward_score(&r, &in, 1, &v, &err), &err);
         }
-        now = cpu_ns();
+        now = now_ns(CLOCK_THREAD_CPUTIME_ID);
+        if (now - before < best) best = now - before;
     } while ((double)(now - start) < seconds * 1e9);
     tg_reward_close(&r);
     tg_arena_fini(&arena);
-    return (double)(now - start) / 1e3 / (double)calls;
+    return (double)best / 1e3 / (double)c->n;
+}
+
+static bool wanted(const row *w, const char *title) {
+    return !title || !strcmp(w->title, title);
+}
+
+static void print_table(const corpus *c, double seconds, const char *title) {
+    printf("%-18s %4zu words %14s %16s %18s\n", "us a pair", c->words, "corpus", "two threads",
+           "pair by pair");
+    for (const row *w = rows; w < rows + sizeof rows / sizeof *rows; w++) {
+        if (!wanted(w, title)) continue;
+        double whole = corpus_time(w, c, 1, seconds), two = corpus_time(w, c, 2, seconds),
+               single = w->reward ? single_time(w, c, seconds) : 0;
+        printf("%-30s %13.2f %9.2f (%3.1fx)", w->title, whole, two, whole / two);
+        if (w->reward)
+            printf(" %18.2f\n", single);
+        else
+            printf("\n");
+        char name[96];
+        if (c->words == WORDS)
+            snprintf(name, sizeof name, "metric %s", w->title);
+        else
+            snprintf(name, sizeof name, "metric %s, %zu words", w->title, c->words);
+        tg_bench_line(
+            &(tg_bench_result){.name = name, .seconds = (single > whole ? single : whole) / 1e6});
+    }
+}
+
+/* A corpus on one thread; a text that is ten times longer should take ten times longer. */
+static void print_growth(double seconds) {
+    static const size_t sizes[] = {10, 100, 1000, 10000};
+    enum { SIZES = sizeof sizes / sizeof *sizes, ROWS = sizeof rows / sizeof *rows };
+    double us[ROWS][SIZES] = {{0}};
+    for (int k = 0; k < SIZES; k++) {
+        corpus *c = make_pairs(sizes[k]);
+        for (int i = 0; i < ROWS; i++)
+            if (strcmp(rows[i].id, "ter") != 0 || sizes[k] <= 100) /* grows with the cube */
+                us[i][k] = corpus_time(&rows[i], c, 1, seconds / 10);
+        drop_pairs(c);
+    }
+    printf("\n%-18s", "ns a word");
+    for (int k = 0; k < SIZES; k++) printf(" %8zu words", sizes[k]);
+    printf("\n");
+    for (int i = 0; i < ROWS; i++) {
+        printf("%-18s", rows[i].title);
+        for (int k = 0; k < SIZES && us[i][k] > 0; k++)
+            printf(" %14.1f", us[i][k] * 1e3 / (double)sizes[k]);
+        printf("\n");
+    }
 }
 
 int main(int argc, char **argv) {
-    static tg_metric_item items[PAIRS];
-    static tg_sample samples[PAIRS];
-    static const char *refs[PAIRS];
-    double seconds = argc > 1 ? atof(argv[1]) : 0.5;
-    make_pairs(items, samples, refs);
     if (argc > 1 && !strcmp(argv[1], "pairs")) {
-        for (int k = 0; k < PAIRS; k++)
-            printf("{\"prediction\": \"%s\", \"references\": [\"%s\"]}\n", items[k].text, refs[k]);
+        corpus *c = make_pairs(argc > 2 ? (size_t)atol(argv[2]) : WORDS);
+        for (size_t k = 0; k < c->n; k++)
+            printf("{\"prediction\": \"%s\", \"references\": [\"%s\"]}\n", c->items[k].text,
+                   c->refs[k]);
+        drop_pairs(c);
         return 0;
     }
-    printf("%-20s %14s %18s\n", "60-word pairs", "corpus, us", "one by one, us");
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        double corpus = corpus_time(&rows[i], items, seconds),
-               single = rows[i].reward ? single_time(&rows[i], items, seconds) : 0;
-        if (rows[i].reward)
-            printf("%-20s %14.2f %18.2f\n", rows[i].title, corpus, single);
-        else
-            printf("%-20s %14.2f\n", rows[i].title, corpus);
-        char name[64];
-        snprintf(name, sizeof name, "metric %s", rows[i].title);
-        tg_bench_line(
-            &(tg_bench_result){.name = name, .seconds = (single > 0 ? single : corpus) / 1e6});
+    static const size_t sizes[] = {WORDS, 10, 300};
+    double seconds = argc > 1 ? atof(argv[1]) : 0.3;
+    for (size_t i = 0; i < (argc > 2 ? 1 : sizeof sizes / sizeof *sizes); i++) {
+        corpus *c = make_pairs(argc > 2 ? (size_t)atol(argv[2]) : sizes[i]);
+        print_table(c, seconds, argc > 3 ? argv[3] : NULL);
+        drop_pairs(c);
     }
+    if (argc <= 2) print_growth(seconds);
     return 0;
 }

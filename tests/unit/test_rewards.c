@@ -1,6 +1,8 @@
 /* The two synthetic rewards and metrics against Python's rules and RL4LMs's recorded values. */
 #include "common/base/arena.h"
+#include "common/base/buf.h"
 #include "common/base/file.h"
+#include "common/base/rng.h"
 #include "env-server/metric/metric.h"
 #include "env-server/reward/dates.h"
 #include "env-server/reward/increasing_numbers.h"
@@ -85,13 +87,53 @@ TEST(python_split) {
     const char *const words[] = {"a", "b", "c", "d",
                                  ("e\xe2\x80\x8b"
                                   "f")}; /* U+200B is no space */
-    size_t pos = 0, len, n = 0;
+    size_t len, n = 0;
     const char *word;
-    while (tg_py_word(text, sizeof text - 1, &pos, &word, &len)) {
+    for (tg_py_walk walk = tg_py_words(text, sizeof text - 1); tg_py_next(&walk, &word, &len);) {
         if (n < 5) CHECK(len == strlen(words[n]) && !memcmp(word, words[n], len));
         n++;
     }
     CHECK_EQ(n, 5);
+}
+
+/* Texts longer than a block of 64 bytes, against a look at one character after the other. */
+TEST(python_split_long) {
+    static const char *const pieces[] = {" ",
+                                         "a",
+                                         "bc",
+                                         "\xc2\xa0",
+                                         "\xc3\xa9",
+                                         "\xe2\x80\x83",
+                                         "\xe2\x80\x99",
+                                         "\xe1\x9a",
+                                         "\xf0\x9f\x98",
+                                         "\n",
+                                         "\x1f",
+                                         "\xff",
+                                         "longer",
+                                         "\xe3\x80\x80"};
+    tg_rng r = tg_rng_at(3, TG_RNG_TEST, 0, 0);
+    for (int round = 0; round < 2000; round++) {
+        tg_buf text = {0};
+        for (uint64_t k = tg_rng_below(&r, 60); k-- > 0;)
+            tg_buf_puts(&text, pieces[tg_rng_below(&r, sizeof pieces / sizeof *pieces)]);
+        tg_py_walk walk = tg_py_words(text.data, text.len);
+        const char *word = NULL;
+        size_t n = 0, bytes, start = 0;
+        for (size_t at = 0; at <= text.len; at += bytes) {
+            bytes = 1;
+            bool ends =
+                at == text.len || tg_py_isspace(tg_py_char(text.data + at, text.len - at, &bytes));
+            if (!ends) continue;
+            if (at > start) {
+                CHECK(tg_py_next(&walk, &word, &n));
+                CHECK(word == text.data + start && n == at - start);
+            }
+            start = at + bytes;
+        }
+        CHECK(!tg_py_next(&walk, &word, &n));
+        tg_buf_fini(&text);
+    }
 }
 
 TEST(increasing_numbers_cases) {
