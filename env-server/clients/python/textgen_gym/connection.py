@@ -212,16 +212,19 @@ class Connection:
                 zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL)
             socket.connect(self.address)
         except zmq.ZMQError as e:
-            socket.close(0)
+            self._socket = socket
+            self._close_socket()
             raise TextGenUnavailable(f"{self.address}: {e}") from None
         self._socket = socket
 
     def _close_socket(self, linger=0):
-        socket, self._socket, self._monitor = self._socket, None, None
+        socket, monitor = self._socket, self._monitor
+        self._socket = self._monitor = None
         if socket is None or self._pid != os.getpid():
             return
         try:
             socket.disable_monitor()
+            monitor.close(0)
         finally:
             socket.close(linger)
 
@@ -415,6 +418,10 @@ class Connection:
         self._send(kind, message.SerializeToString(), seq)
         return self._await(seq, deadline, type(message).DESCRIPTOR.name)
 
+    def rest(self, deadline):
+        """A further reply to the last request."""
+        return self._await(self._seq, deadline, "the rest of an answer")
+
     def tell(self, message):
         """A message without a reply, on the session under way."""
         self._seq += 1
@@ -450,7 +457,7 @@ class Connection:
                         self.tell(m)
                     reply = self.exchange(message, deadline)
                     while collect is not None and type(reply) is not pb.Error and not collect(reply):
-                        reply = self._await(self._seq, deadline, "the rest of an answer")
+                        reply = self.rest(deadline)
                 except _Lost as e:
                     self.stats["retries"] += 1
                     self._down(str(e))

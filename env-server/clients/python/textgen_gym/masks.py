@@ -16,7 +16,7 @@ class ActionMasks:
         if allowed_tokens is not None:
             self.base[:] = False
             self.base[self._ids(allowed_tokens, v, "allowed_tokens")] = True
-        known = getattr(spec, "n_tokens", 0) or v
+        known = spec.n_tokens or v
         self.base[known:] = False
         self.phrases = []
         for word in bad_words_ids:

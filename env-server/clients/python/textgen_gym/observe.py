@@ -53,10 +53,10 @@ class _Wide:
 class TokenObservations:
     """input_ids (int64) and attention_mask (int8) of prompt and tokens, padded to max_prompt_length + max_episode_length; step (int64)."""
 
-    def __init__(self, spec, n, padding_side=None):
+    def __init__(self, spec, n, padding_side):
         self.prompt_length, self.episode_length = spec.max_prompt_length, spec.max_episode_length
         self.total = self.prompt_length + self.episode_length
-        self.left = (padding_side or "left") == "left"
+        self.left = padding_side == "left"
         self.pad = spec.pad_id
         v = spec.vocab_size
         self.space = spaces.Dict({
@@ -107,18 +107,17 @@ class RL4LMsObservations:
     KEYS = ("prompt_or_input_encoded_pt", "prompt_or_input_attention_mask_pt", "context_encoded_pt", "context_attention_mask_pt", "input_encoded_pt",
             "input_attention_mask_pt")
 
-    def __init__(self, spec, n, padding_side=None):
+    def __init__(self, spec, n, padding_side):
         self.P, self.T = spec.max_prompt_length, spec.max_episode_length
         self.pad = spec.pad_id
-        self.left = (padding_side or "left") == "left"
-        compat = getattr(spec, "compat", "") == "rl4lms"
-        self.start = np.frombuffer(getattr(spec, "context_start", b""), "<u4").astype(np.int64)[-self.T:]
-        given = bool(getattr(spec, "has_context_start", False))
+        self.left = padding_side == "left"
+        self.start = np.frombuffer(spec.context_start, "<u4").astype(np.int64)[-self.T:]
+        given = spec.has_context_start
         kind = np.int32 if given else np.int64  # RL4LMs makes the one in numpy, the other in torch
         s = len(self.start)
         # The encoding of the empty text is padded like any other text; a given start token stands last.
         self.start_first = s > 0 and not given and not self.left
-        high = (getattr(spec, "n_tokens", 0) or spec.vocab_size) if compat else max(spec.vocab_size - 1, 1)
+        high = spec.n_tokens if spec.compat else max(spec.vocab_size - 1, 1)
         P, T = self.P, self.T
         self.space = spaces.Dict({
             "prompt_or_input_encoded_pt": spaces.Box(0, high, (P,), np.int64),
@@ -202,4 +201,6 @@ def make(kind, spec, n, padding_side=None):
         raise ValueError(f"observation {kind!r}: expected token or rl4lms")
     if padding_side not in (None, "left", "right"):
         raise ValueError(f"padding_side {padding_side!r}: expected left or right")
+    if padding_side is None:  # RL4LMs sets its tokenizer to left whatever was configured
+        padding_side = "right" if spec.pad_right and not spec.compat else "left"
     return KINDS[kind](spec, n, padding_side)

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from . import errors, wire
+from . import errors, recovery, wire
 from .connection import Connection, Keys
 from .errors import TextGenProtocolError, TextGenTimeout, TextGenUnavailable
 from .wire import pb
@@ -19,7 +19,7 @@ STOPS = {0: None, 1: "eos", 2: "length", 3: "stop_sequence", 4: "aborted"}
 REWARD_OK = 1
 _REWARD_CODES = (errors.REWARD_FAILED, errors.REWARD_TIMEOUT, errors.REWARD_INVALID)
 _AGAIN = errors.RETRYABLE | {errors.DEADLINE_EXCEEDED}
-_CHUNK = 1024  # items of one message, where more would do as well
+_CHUNK = recovery.CHUNK
 
 
 def wire_seed(seed):
@@ -61,12 +61,12 @@ class Slots:
         self.n = n
         self.split = split_number(split)
         self.reset_timeout, self.step_timeout = reset_timeout, step_timeout
+        self.opened = False  # slots are opened with the first reset
         self.connection = Connection(address, connect_timeout=connect_timeout, heartbeat_ms=heartbeat_ms, keys=keys, owner=self)
         self.connection.ensure()
         self.spec = s = self.connection.spec
         if n > s.capacity:
             raise ValueError(f"{n} environments; the server has room for {s.capacity}")
-        self.opened = False  # slots are opened with the first reset
         self.live = np.zeros(n, bool)  # has an episode that must survive
         self.lost = {}  # slot -> why it could not be rebuilt
         self.length = np.zeros(n, np.int64)
@@ -106,14 +106,22 @@ class Slots:
         opened = self._exchange(connection, pb.OpenSlots(n=self.n, slots=range(self.n)), deadline)
         if len(opened.slots) < self.n:
             raise TextGenUnavailable(f"{connection.address}: room for {len(opened.slots)} of {self.n} environments", errors.OVERLOADED)
-        live = [int(i) for i in np.flatnonzero(self.live)]
-        for at in range(0, len(live), _CHUNK):
-            some = live[at:at + _CHUNK]
-            if hasattr(pb, "RestoreBatch") and connection.welcome.proto_minor >= 1:
-                self._restore(connection, some, deadline)
-            else:
-                self._replay(connection, some, deadline)
+        live = [self._log(int(i)) for i in np.flatnonzero(self.live)]
+        plan = recovery.recover(live, connection.welcome.proto_minor >= 1, self.spec.deterministic, lambda: self._left(deadline))
+        answer = None
+        try:
+            while True:
+                request = plan.send(answer)
+                answer = self._collect(connection, request, deadline)
+        except StopIteration as end:
+            for i, why in end.value.items():
+                self._abandon(i, why)
         return len(live)
+
+    def _log(self, i):
+        t = int(self.length[i])
+        return recovery.Log(i, self.episode[i], self.seed[i], self.splits[i], self.sample[i], wire.tokens_to_bytes(self.tokens[i, :t]),
+                            np.ascontiguousarray(self.rewards[i, :t], "<f8").tobytes(), self.reset_digest[i], self.digest[i])
 
     @staticmethod
     def _exchange(connection, message, deadline):
@@ -125,60 +133,21 @@ class Slots:
                 raise errors.from_code(reply.code, f"{connection.address}: {reply.message}")
             connection.sleep(max(reply.retry_after_ms, 50) / 1000)
 
-    def _collect(self, connection, message, waiting, deadline):
+    def _collect(self, connection, request, deadline):
         """Results by slot; a batch may be answered in several replies."""
         found = {}
-        reply = self._exchange(connection, message, deadline)
+        reply = self._exchange(connection, request, deadline)
         while True:
             found.update((r.slot, r) for r in reply.items)
-            if all(i in found for i in waiting):
+            if all(item.slot in found for item in request.items):
                 return found
-            reply = connection._await(connection._seq, deadline, "rebuilding episodes")
+            reply = connection.rest(deadline)
             if type(reply) is pb.Error:
                 raise errors.from_code(reply.code, f"{connection.address}: {reply.message}")
 
     def _abandon(self, i, why):
         self.live[i] = False
         self.lost[i] = why
-
-    def _restore(self, connection, some, deadline):
-        batch = pb.RestoreBatch()
-        for i in some:
-            t = int(self.length[i])
-            batch.items.add(slot=i, episode=self.episode[i], seed=self.seed[i], split=self.splits[i], sample=self.sample[i],
-                            tokens=wire.tokens_to_bytes(self.tokens[i, :t]), rewards=np.ascontiguousarray(self.rewards[i, :t], "<f8").tobytes(),
-                            reset_digest=self.reset_digest[i], state_digest=self.digest[i])
-        found = self._collect(connection, batch, some, deadline)
-        for i in some:
-            r = found[i]
-            if r.code != errors.OK:
-                self._abandon(i, r.message or "the server could not restore it")
-            elif r.state_digest != self.digest[i]:
-                self._abandon(i, "the restored episode has another digest")
-
-    def _replay(self, connection, some, deadline):
-        """For servers without Restore: reset to the same sample, then all tokens in one step."""
-        if not self.spec.deterministic:
-            for i in some:
-                self._abandon(i, "its rewards are not deterministic")
-            return
-        batch = pb.ResetBatch()
-        for i in some:
-            batch.items.add(slot=i, episode=self.episode[i], seed=self.seed[i], split=self.splits[i], has_sample=True, sample=self.sample[i])
-        found = self._collect(connection, batch, some, deadline)
-        for i in some:
-            if found[i].code != errors.OK or found[i].state_digest != self.reset_digest[i]:
-                self._abandon(i, found[i].message or "the new server starts it differently")
-        some = [i for i in some if self.live[i] and self.length[i]]
-        if not some:
-            return
-        batch = pb.StepBatch(deadline_ms=self._left(deadline))
-        for i in some:
-            batch.items.add(slot=i, episode=self.episode[i], step=0, tokens=wire.tokens_to_bytes(self.tokens[i, :int(self.length[i])]))
-        found = self._collect(connection, batch, some, deadline)
-        for i in some:
-            if found[i].state_digest != self.digest[i]:
-                self._abandon(i, found[i].message or "the replayed episode has another digest")
 
     @staticmethod
     def _left(deadline):
