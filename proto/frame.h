@@ -26,6 +26,7 @@
 enum { TG_FRAME_HEADER = 32, TG_FRAME_MAGIC = 0x31475854 /* "TXG1" */ };
 enum {
     TG_FRAME_REPLY = 1, /* answers the request with the same session and seq */
+    TG_FRAME_MORE = 2,  /* with REPLY: further replies to the same request follow */
 };
 
 typedef struct tg_frame {

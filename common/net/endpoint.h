@@ -42,9 +42,9 @@ typedef struct tg_endpoint_opts {
     void (*on_gone)(void *arg, tg_peer peer);
     /* A connection is made (dialling: the peer can be sent to). May be NULL. */
     void (*on_connect)(void *arg);
-    /* Some transport connection dropped. A ROUTER does not say whose: probe with a send. May be
-     * NULL. */
-    void (*on_disconnect)(void *arg);
+    /* A transport connection dropped. A ROUTER does not say whose: fd is what tg_endpoint_fd said of its messages; probe
+     * those peers with a send. May be NULL. */
+    void (*on_disconnect)(void *arg, int fd);
     /* With keys: a handshake failed. key: the other side does not let our key in; else it broke off, as it
      * does when its own key is another one than we expect. libzmq goes on trying. May be NULL. */
     void (*on_denied)(void *arg, bool key);
@@ -72,13 +72,16 @@ tg_status tg_endpoint_send(tg_endpoint *ep, tg_peer peer, const tg_frame *head, 
 size_t tg_endpoint_queued(const tg_endpoint *ep, tg_peer peer);
 /* Drops what is queued for a peer. */
 void tg_endpoint_forget(tg_endpoint *ep, tg_peer peer);
+/* Inside on_message only: who sent the message, as its key proved; false without keys. */
+bool tg_endpoint_user(const tg_endpoint *ep, tg_user *out);
+/* Inside on_message only: the connection's file descriptor, -1 when unknown. Only to be compared: a later connection may
+ * have the same. */
+int tg_endpoint_fd(const tg_endpoint *ep);
+/* Whether this socket is encrypted and every peer proven by its key. */
+bool tg_endpoint_is_secured(const tg_endpoint *ep);
 /* Handles what has arrived, as the loop would; for callers about to judge silence. */
 void tg_endpoint_poll(tg_endpoint *ep);
 const tg_endpoint_stats *tg_endpoint_get_stats(const tg_endpoint *ep);
-/* Inside on_message only: who sent the message, as its key proved; false without keys. */
-bool tg_endpoint_user(const tg_endpoint *ep, tg_user *out);
-/* Whether this socket is encrypted and every peer proven by its key. */
-bool tg_endpoint_is_secured(const tg_endpoint *ep);
 /* The address in use, with the port libzmq chose for tcp://…:*. */
 const char *tg_endpoint_address(const tg_endpoint *ep);
 

@@ -1,4 +1,4 @@
-/* Hello and Welcome, the way back after a loss, and what happens to each message. On the loop's thread.
+/* A link's life, the way back after a loss, and what happens to each message. On the loop's thread.
  *
  * Invariants: a session is in the list from its Hello or Welcome to its end; messages of the owner only pass inside a session
  * that on_open took; a dialling link has at most one session, and between two attempts no socket. */
@@ -17,195 +17,19 @@
 #include <string.h>
 #include <sys/random.h>
 
-static const char SOFTWARE[] = "textgen " TG_VERSION;
-
-/* ---- Hello, as heard by a listening link ---------------------------------------------------- */
-
-static void send_error(tg_link *link, tg_peer peer, const tg_frame *about, tg_code code,
-                       const char *why) {
+void tg_link_send_error(tg_link *link, tg_peer peer, const tg_frame *about, tg_code code,
+                        const char *why) {
     if (!link->ep) return; /* a callback closed the link */
-    tg_wire_error e = {.code = code, .message = why};
+    bool busy = code == TG_CODE_OVERLOADED;
+    tg_wire_error e = {.code = code,
+                       .message = why,
+                       .retryable = busy,
+                       .retry_after_ms = busy ? TG_LINK_RETRY_MS : 0};
     tg_frame head = {TG_MSG_ERROR, TG_FRAME_REPLY, about->session, about->seq};
     tg_error err;
     if (tg_endpoint_send(link->ep, peer, &head, &e, &err) != TG_OK) {
         tg_log_debug("net", "an Error was not sent: %s", err.msg);
     }
-}
-
-static const char *role_name(tg_role role) {
-    return role == TG_ROLE_WORKER ? "worker" : role == TG_ROLE_REWARD ? "reward" : "client";
-}
-
-/* Who says Hello is who its key says, in a role that the key may have. */
-static tg_code check_user(const tg_link *link, const tg_hello *hello, tg_user *user,
-                          char why[TG_LINK_WHY]) {
-    bool known = tg_endpoint_user(link->ep, user);
-    if (!tg_endpoint_is_secured(link->ep)) return TG_CODE_OK;
-    if (!known || !tg_allow_has(tg_security_allow(tg_net_security(link->net)), user)) {
-        snprintf(why, TG_LINK_WHY, "the key is not in the allow-list");
-        return TG_CODE_PERMISSION_DENIED;
-    }
-    if (!tg_user_may(user, hello->role)) {
-        snprintf(why, TG_LINK_WHY, "a key of role %s may not be a %s", user->role,
-                 role_name(hello->role));
-        return TG_CODE_PERMISSION_DENIED;
-    }
-    return TG_CODE_OK;
-}
-
-static tg_code check_hello(const tg_link *link, const tg_hello *hello, tg_user *user,
-                           char why[TG_LINK_WHY]) {
-    tg_code denied = check_user(link, hello, user, why);
-    if (denied != TG_CODE_OK) return denied;
-    tg_role wanted = link->opts.role == TG_ROLE_WORKER ? TG_ROLE_CLIENT : TG_ROLE_WORKER;
-    if (hello->proto_major != TG_PROTO_MAJOR) {
-        snprintf(why, TG_LINK_WHY, "protocol version %u.%u; this side speaks %d.0 to %d.%d",
-                 hello->proto_major, hello->proto_minor, TG_PROTO_MAJOR, TG_PROTO_MAJOR,
-                 TG_PROTO_MINOR);
-        return TG_CODE_UNSUPPORTED_VERSION;
-    }
-    if (hello->role != wanted) {
-        snprintf(why, TG_LINK_WHY, "this address takes %s",
-                 wanted == TG_ROLE_CLIENT ? "clients" : "workers");
-        return TG_CODE_INVALID_ARGUMENT;
-    }
-    if (wanted == TG_ROLE_WORKER && !hello->has_spec) {
-        snprintf(why, TG_LINK_WHY, "a worker's Hello must describe its environment");
-        return TG_CODE_INVALID_ARGUMENT;
-    }
-    if (link->n_sessions >= TG_LINK_MAX_SESSIONS) {
-        snprintf(why, TG_LINK_WHY, "%d sessions are open already", TG_LINK_MAX_SESSIONS);
-        return TG_CODE_OVERLOADED;
-    }
-    return TG_CODE_OK;
-}
-
-static uint32_t agree_heartbeat(const tg_link *link, uint32_t wanted) {
-    uint32_t own = (uint32_t)link->opts.heartbeat_ms;
-    return wanted == 0 ? own : TG_MAX(TG_MIN(own, wanted), 10);
-}
-
-static bool send_welcome(tg_session *s, const tg_frame *hello) {
-    const tg_link *link = s->link;
-    tg_welcome w = {
-        .proto_minor = TG_PROTO_MINOR,
-        .heartbeat_ms = s->heartbeat_ms,
-        .session = s->id,
-        .epoch = 1,
-        .limits = link->opts.limits,
-        .software = SOFTWARE,
-        .has_spec = link->opts.spec != NULL,
-    };
-    if (link->opts.spec) w.spec = *link->opts.spec;
-    tg_error err;
-    tg_frame head = {TG_MSG_WELCOME, TG_FRAME_REPLY, 0, hello->seq};
-    return tg_session_send(s, &head, &w, &err) == TG_OK;
-}
-
-/* The same process under another connection: it has given up the old one. The uuid is only what a
- * peer says; the key must be the same too. */
-static void drop_older_self(tg_link *link, const uint8_t uuid[16], const tg_user *user) {
-    for (tg_session *s = link->sessions; s; s = s->next) {
-        if (memcmp(s->uuid, uuid, 16) != 0 || s->peer_user.key_id != user->key_id) continue;
-        tg_session_drop(s, "the peer connected again");
-        return;
-    }
-}
-
-static void open_session(tg_link *link, tg_session *s, const tg_frame *hello, tg_peer peer) {
-    char why[TG_LINK_WHY] = "";
-    tg_code code = link->opts.ops->on_open(link->opts.arg, s, why);
-    if (code != TG_CODE_OK) {
-        link->stats.refused++;
-        tg_log_warn("net", "%s: a peer (%s) is refused: %s: %s", link->address, s->software,
-                    tg_code_name(code), why);
-        tg_session_drop(s, why);
-        send_error(link, peer, hello, code, why);
-        return;
-    }
-    s->taken = true;
-    if (!send_welcome(s, hello)) {
-        tg_session_drop(s, "gone before Welcome");
-        return;
-    }
-    link->stats.opened++;
-    if (link->opts.ops->on_ready) link->opts.ops->on_ready(link->opts.arg, s);
-}
-
-/* Takes over msg. */
-static void handle_hello(tg_link *link, tg_peer peer, const tg_frame *head, tg_hello *hello) {
-    char why[TG_LINK_WHY] = "";
-    tg_session *old = tg_session_of_peer(link, peer);
-    if (old) { /* asked again on the same connection: the first Welcome may have been lost */
-        send_welcome(old, head);
-        tg_msg_free(hello);
-        return;
-    }
-    tg_user user;
-    tg_code code = check_hello(link, hello, &user, why);
-    if (code != TG_CODE_OK) {
-        link->stats.refused++;
-        tg_log_warn("net", "%s: Hello refused: %s: %s", link->address, tg_code_name(code), why);
-        send_error(link, peer, head, code, why);
-        tg_msg_free(hello);
-        return;
-    }
-    drop_older_self(link, hello->peer_uuid, &user);
-    if (link->closed) {
-        tg_msg_free(hello);
-        return;
-    }
-    tg_session *s = tg_session_create(link, peer, link->next_session,
-                                      agree_heartbeat(link, hello->heartbeat_ms), hello);
-    if (!s) {
-        send_error(link, peer, head, TG_CODE_OVERLOADED, "out of memory");
-        tg_msg_free(hello);
-        return;
-    }
-    link->next_session++;
-    memcpy(s->uuid, hello->peer_uuid, 16);
-    s->peer_user = user;
-    s->spec = hello->has_spec ? &hello->spec : NULL;
-    s->software = hello->software;
-    open_session(link, s, head, peer);
-}
-
-/* ---- Welcome, as heard by a dialling link --------------------------------------------------- */
-
-static void handle_welcome(tg_link *link, tg_welcome *welcome) {
-    if (!link->waiting) { /* a second one */
-        tg_msg_free(welcome);
-        return;
-    }
-    link->waiting = false;
-    char why[TG_LINK_WHY] = "";
-    tg_session *s = tg_session_create(link, 0, welcome->session,
-                                      agree_heartbeat(link, welcome->heartbeat_ms), welcome);
-    if (!s) {
-        tg_msg_free(welcome);
-        tg_link_redial(link, "out of memory");
-        return;
-    }
-    s->spec = welcome->has_spec ? &welcome->spec : NULL;
-    s->software = welcome->software;
-    tg_code code = TG_CODE_OK;
-    if (link->opts.role == TG_ROLE_CLIENT && !s->spec) {
-        code = TG_CODE_INVALID_ARGUMENT;
-        snprintf(why, sizeof why, "a worker's Welcome must describe its environment");
-    } else {
-        code = link->opts.ops->on_open(link->opts.arg, s, why);
-    }
-    if (code != TG_CODE_OK) {
-        link->stats.refused++;
-        tg_log_warn("net", "%s: refused: %s: %s", link->address, tg_code_name(code), why);
-        link->backoff_ms = TG_LINK_BACKOFF_MAX_MS;
-        tg_session_end(s, code, why);
-        return;
-    }
-    s->taken = true;
-    link->stats.opened++;
-    link->backoff_ms = TG_LINK_BACKOFF_MS;
-    if (link->opts.ops->on_ready) link->opts.ops->on_ready(link->opts.arg, s);
 }
 
 /* ---- every other message -------------------------------------------------------------------- */
@@ -221,7 +45,14 @@ static void handle_stranger(tg_link *link, tg_peer peer, const tg_frame *head, v
             link->opts.ops->on_refused(link->opts.arg, e->code, e->message);
         if (!link->closed) tg_link_redial(link, "refused");
     } else if (!link->opts.dial && head->type != TG_MSG_ERROR && head->type != TG_MSG_BYE) {
-        send_error(link, peer, head, TG_CODE_FENCED, "no such session: say Hello");
+        const tg_session *named = tg_session_table_get(&link->by_id, head->session);
+        tg_user user;
+        tg_endpoint_user(link->ep, &user);
+        if (named && strcmp(named->peer_user.tenant, user.tenant) != 0)
+            tg_link_send_error(link, peer, head, TG_CODE_PERMISSION_DENIED,
+                               "the session belongs to another tenant");
+        else
+            tg_link_send_error(link, peer, head, TG_CODE_FENCED, "no such session: say Hello");
     }
     tg_msg_free(msg);
 }
@@ -241,11 +72,40 @@ static void handle_error(tg_link *link, tg_session *s, const tg_frame *head, voi
     link->opts.ops->on_message(link->opts.arg, s, head, msg);
 }
 
+/* Requests cost a credit until they are answered. */
+static bool is_request(tg_msg_type type) {
+    switch (type) {
+    case TG_MSG_OPEN_SLOTS:
+    case TG_MSG_RESET:
+    case TG_MSG_STEP:
+    case TG_MSG_SAMPLE_RANGE:
+    case TG_MSG_METRIC:
+    case TG_MSG_SCORE:
+    case TG_MSG_RESTORE:
+    case TG_MSG_SNAPSHOT: return true;
+    default: return false;
+    }
+}
+
+static void handle_request(tg_link *link, tg_session *s, const tg_frame *head, void *msg) {
+    if (link->opts.listen && s->credits && is_request(head->type)) {
+        if (s->unanswered >= s->credits) {
+            link->stats.overloaded++;
+            tg_link_send_error(link, s->peer, head, TG_CODE_OVERLOADED,
+                               "more requests are unanswered than Welcome.credits allows");
+            tg_msg_free(msg);
+            return;
+        }
+        s->unanswered++;
+    }
+    link->opts.ops->on_message(link->opts.arg, s, head, msg);
+}
+
 static void handle_in_session(tg_link *link, tg_session *s, const tg_frame *head, void *msg) {
     s->heard_ms = tg_clock_ms();
     if (head->session != s->id && head->type != TG_MSG_ERROR) {
-        send_error(link, s->peer, head, TG_CODE_PERMISSION_DENIED,
-                   "the session belongs to another connection");
+        tg_link_send_error(link, s->peer, head, TG_CODE_PERMISSION_DENIED,
+                           "the session belongs to another connection");
         tg_msg_free(msg);
         return;
     }
@@ -263,7 +123,7 @@ static void handle_in_session(tg_link *link, tg_session *s, const tg_frame *head
         break;
     }
     case TG_MSG_ERROR: handle_error(link, s, head, msg); break;
-    default: link->opts.ops->on_message(link->opts.arg, s, head, msg); break;
+    default: handle_request(link, s, head, msg); break;
     }
 }
 
@@ -271,9 +131,9 @@ static void on_message(void *arg, tg_peer peer, const tg_frame *head, void *msg)
     tg_link *link = arg;
     tg_session *s = tg_session_of_peer(link, peer);
     if (head->type == TG_MSG_HELLO && link->opts.listen) {
-        handle_hello(link, peer, head, msg);
+        tg_link_hello(link, peer, head, msg);
     } else if (head->type == TG_MSG_WELCOME && link->opts.dial) {
-        handle_welcome(link, msg);
+        tg_link_welcome(link, msg);
     } else if (s && s->taken) {
         handle_in_session(link, s, head, msg);
     } else {
@@ -291,9 +151,12 @@ static void on_gone(void *arg, tg_peer peer) {
     tg_link_probe_soon(link);
 }
 
-static void on_disconnect(void *arg) {
+static void on_disconnect(void *arg, int fd) {
     tg_link *link = arg;
     link->dropped = true;
+    for (tg_session *s = link->sessions; s; s = s->next) {
+        if (s->fd == fd || s->fd < 0) s->probes = TG_LINK_PROBES;
+    }
     tg_link_probe_soon(link);
 }
 
@@ -316,9 +179,8 @@ static void on_denied(void *arg, bool key) {
 static void handle_drop(tg_link *link) {
     tg_session *s = link->sessions;
     link->dropped = false;
-    if (s) {
-        link->stats.lost++;
-        tg_session_drop(s, "disconnected");
+    if (s && !s->detached) {
+        tg_session_lose(s, "disconnected");
     } else if (!link->waiting) {
         return; /* nothing of ours was on that connection; libzmq connects again by itself */
     }
@@ -336,7 +198,7 @@ static void on_probe(uv_timer_t *timer) {
 
 void tg_link_probe_soon(tg_link *link) {
     if (link->closed) return;
-    link->probes_left = 4; /* libzmq lets go of the peer a moment after it reports the end */
+    link->probes_left = TG_LINK_PROBES;
     uv_timer_start(&link->probe, on_probe, 3, 40);
 }
 
@@ -355,20 +217,10 @@ static void close_endpoint(tg_link *link, int linger_ms) {
 /* Hello waits for the connection, so that its answer can be given a deadline. */
 static void on_connect(void *arg) {
     tg_link *link = arg;
-    if (link->opts.listen || link->waiting || link->sessions) return;
-    tg_hello hello = {
-        .proto_major = TG_PROTO_MAJOR,
-        .proto_minor = TG_PROTO_MINOR,
-        .heartbeat_ms = (uint32_t)link->opts.heartbeat_ms,
-        .role = link->opts.role,
-        .software = SOFTWARE,
-        .has_spec = link->opts.spec != NULL,
-    };
-    memcpy(hello.peer_uuid, link->uuid, 16);
-    if (link->opts.spec) hello.spec = *link->opts.spec;
+    bool served = link->sessions && !link->sessions->detached;
+    if (link->opts.listen || link->waiting || served) return;
     tg_error err;
-    tg_frame head = {.type = TG_MSG_HELLO, .seq = ++link->hello_seq};
-    if (tg_endpoint_send(link->ep, 0, &head, &hello, &err) == TG_OK) {
+    if (tg_link_say_hello(link, &err) == TG_OK) {
         link->waiting = true;
         link->hello_sent_ms = tg_clock_ms();
     } else {
@@ -428,12 +280,16 @@ static void on_tick(uv_timer_t *timer) {
     if (link->closed) return;
     /* When this loop itself was held up, the others' words may still be under way. */
     if (since < 3 * link->tick_ms) tg_sessions_judge_silence(link);
+    if (!link->closed) tg_sessions_expire(link);
     if (!link->closed) check_hello_answered(link);
 }
 
 /* ---- opening and closing -------------------------------------------------------------------- */
 
 static void release(tg_link *link) {
+    tg_session_table_fini(&link->by_peer);
+    tg_session_table_fini(&link->by_id);
+    tg_session_table_fini(&link->by_uuid);
     tg_free(link->address);
     tg_free(link);
 }
@@ -463,12 +319,17 @@ void tg_link_tick_for(tg_link *link, uint32_t heartbeat_ms) {
 }
 
 static tg_status draw_identity(tg_link *link, tg_error *err) {
+    uint64_t secret;
     if (getrandom(link->uuid, sizeof link->uuid, 0) != sizeof link->uuid ||
-        getrandom(&link->next_session, sizeof link->next_session, 0) != sizeof link->next_session) {
+        getrandom(&link->next_session, sizeof link->next_session, 0) != sizeof link->next_session ||
+        getrandom(&secret, sizeof secret, 0) != sizeof secret) {
         return tg_fail_errno(err, TG_UNAVAILABLE, "no random bytes from the system");
     }
     if (link->opts.uuid) memcpy(link->uuid, link->opts.uuid, sizeof link->uuid);
     link->opts.uuid = NULL;
+    if (link->opts.resume_token) memcpy(link->resume_token, link->opts.resume_token, 16);
+    link->opts.resume_token = NULL;
+    link->by_peer.secret = link->by_id.secret = link->by_uuid.secret = secret;
     link->next_session |= 1; /* never 0; a restarted listener begins elsewhere */
     return TG_OK;
 }
@@ -477,6 +338,9 @@ static void fill_defaults(tg_link *link) {
     tg_link_opts *o = &link->opts;
     tg_limits *l = &o->limits;
     if (o->heartbeat_ms <= 0) o->heartbeat_ms = 1000;
+    if (o->max_sessions == 0) o->max_sessions = TG_LINK_MAX_SESSIONS;
+    if (o->peer_roles == 0)
+        o->peer_roles = TG_ROLE_BIT(o->role == TG_ROLE_WORKER ? TG_ROLE_CLIENT : TG_ROLE_WORKER);
     if (o->remote_silence_ms <= 0) o->remote_silence_ms = TG_LINK_REMOTE_SILENCE_MS;
     if (l->max_message == 0) l->max_message = TG_LIMIT_MESSAGE;
     if (l->max_slots == 0) l->max_slots = TG_LIMIT_SLOTS;
@@ -489,7 +353,8 @@ tg_status tg_link_open(tg_link **out, tg_net *net, uv_loop_t *loop, const tg_lin
                        tg_error *err) {
     *out = NULL;
     TG_ASSERT(!opts->listen != !opts->dial && opts->ops &&
-              (opts->role != TG_ROLE_WORKER || opts->spec));
+              (opts->role != TG_ROLE_WORKER || opts->spec) &&
+              !opts->ops->on_detach == !opts->ops->on_resume);
     tg_link *link = tg_alloc(sizeof *link);
     if (!link) return tg_fail_nomem(err, sizeof *link);
     link->net = net;
@@ -531,10 +396,21 @@ const char *tg_link_address(const tg_link *link) {
 void tg_link_get_stats(const tg_link *link, tg_link_stats *out) {
     *out = link->stats;
     const tg_endpoint_stats *now = link->ep ? tg_endpoint_get_stats(link->ep) : NULL;
+    out->sessions = link->n_sessions;
+    out->detached = link->n_detached;
     out->sent = link->past.sent + (now ? now->sent : 0);
     out->received = link->past.received + (now ? now->received : 0);
     out->bad_frames = link->past.bad_frames + (now ? now->bad_frames : 0);
     out->sent_bytes = link->past.sent_bytes + (now ? now->sent_bytes : 0);
     out->received_bytes = link->past.received_bytes + (now ? now->received_bytes : 0);
     out->handshakes_failed = link->past.handshakes_failed + (now ? now->handshakes_failed : 0);
+}
+
+void tg_link_set_spec(tg_link *link, const tg_env_spec *spec) {
+    link->opts.spec = spec;
+}
+
+void tg_link_set_functions(tg_link *link, const tg_reward_fn *functions, size_t n) {
+    link->opts.functions = functions;
+    link->opts.n_functions = n;
 }

@@ -52,26 +52,50 @@ typedef struct tg_link_ops {
     /* Dialling: the other side refused our Hello. The link tries again by itself; may be NULL, may
      * close the link. */
     void (*on_refused)(void *arg, tg_code code, const char *message);
+    /* The connection is gone, but the session may come back within its lease: nothing can be sent meanwhile. Then either
+     * on_resume (the same pointer, the next epoch: answers to what was asked before must not be sent any more) or
+     * on_close. Both or neither; without them, or without a lease, a loss is the end. */
+    void (*on_detach)(void *arg, tg_session *session, const char *reason);
+    void (*on_resume)(void *arg, tg_session *session);
 } tg_link_ops;
 
 typedef struct tg_link_opts {
     const char *listen; /* exactly one of these two addresses */
     const char *dial;
     bool insecure; /* see endpoint.h */
-    tg_role role;  /* ours: TG_ROLE_WORKER or TG_ROLE_CLIENT; the peer must be the other */
+    tg_role role;  /* ours */
+    unsigned
+        peer_roles; /* listening: TG_ROLE_BIT of those who may say Hello; 0: clients for a worker, workers else */
     const tg_env_spec *spec; /* workers: borrowed for the link's life, sent in Hello or Welcome */
-    const uint8_t *uuid;     /* 16 bytes that name this process in Hello; NULL: drawn */
-    int heartbeat_ms;        /* wanted; the smaller of both sides' is used; 0: 1000 */
-    int remote_silence_ms;   /* 0: 30000 */
-    tg_limits limits;        /* told in Welcome; zeros: the limits of the protocol */
+    bool
+        spec_optional; /* dialling: also take a Welcome without an environment (reward workers, brokers) */
+    const tg_reward_fn *functions; /* borrowed for the link's life, sent in Hello or Welcome */
+    size_t n_functions;
+    const uint8_t *uuid;   /* 16 bytes that name this process in Hello; NULL: drawn */
+    int heartbeat_ms;      /* wanted; the smaller of both sides' is used; 0: 1000 */
+    int remote_silence_ms; /* 0: 30000 */
+    tg_limits limits;      /* told in Welcome; zeros: the limits of the protocol */
+    int lease_ms;          /* listening: how long a lost client may come back; 0: not at all */
+    bool resume;           /* dialling: ask for the same session again after a loss */
+    uint64_t
+        resume_session; /* dialling: the session of an earlier process, with its token (16 bytes); 0: none */
+    const uint8_t *resume_token;
+    uint32_t credits;    /* listening: requests a peer may have unanswered; 0: any number */
+    size_t max_sessions; /* listening; 0: 16384 */
     const tg_link_ops *ops;
     void *arg;
 } tg_link_opts;
 
+#define TG_ROLE_BIT(role) (1u << (role))
+
 typedef struct tg_link_stats {
     uint64_t sent, received, bad_frames;
     uint64_t sent_bytes, received_bytes, handshakes_failed;
-    uint64_t opened, lost, refused; /* sessions; lost: ended by silence or disconnection */
+    uint64_t opened, lost,
+        refused;               /* sessions; lost: by silence or disconnection, resumed or not */
+    uint64_t resumed, expired; /* came back within the lease; did not */
+    uint64_t overloaded;       /* requests beyond the credits */
+    size_t sessions, detached; /* now; detached ones are among the sessions */
 } tg_link_stats;
 
 tg_status tg_link_open(tg_link **out, tg_net *net, uv_loop_t *loop, const tg_link_opts *opts,
@@ -81,6 +105,9 @@ tg_status tg_link_open(tg_link **out, tg_net *net, uv_loop_t *loop, const tg_lin
 void tg_link_close(tg_link **link, const char *reason);
 const char *tg_link_address(const tg_link *link);
 void tg_link_get_stats(const tg_link *link, tg_link_stats *out);
+/* What later Hellos or Welcomes say. Borrowed. */
+void tg_link_set_spec(tg_link *link, const tg_env_spec *spec);
+void tg_link_set_functions(tg_link *link, const tg_reward_fn *functions, size_t n);
 /* For answers that are ready later: NULL when that session is over. Session numbers are not reused.
  */
 tg_session *tg_link_find(tg_link *link, uint64_t session_id);
@@ -97,6 +124,18 @@ void tg_session_send_error(tg_session *session, const tg_frame *request, tg_code
 void tg_session_end(tg_session *session, tg_code code, const char *reason);
 
 uint64_t tg_session_id(const tg_session *session);
+/* 1, and one more with each resumption. An answer goes to the epoch that asked for it, or to nobody. */
+uint64_t tg_session_epoch(const tg_session *session);
+bool tg_session_detached(const tg_session *session);
+tg_role tg_session_peer_role(const tg_session *session); /* dialling: worker, as far as is known */
+uint32_t tg_session_minor(const tg_session *session);    /* both sides speak this minor version */
+/* Whose it is, by the peer's key: "" without keys. */
+const char *tg_session_tenant(const tg_session *session);
+/* Dialling: 16 bytes that resume this session later, or NULL. Secret. */
+const uint8_t *tg_session_resume_token(const tg_session *session);
+/* Dialling: how many requests may be unanswered; 0: not said. */
+uint32_t tg_session_credits(const tg_session *session);
+const tg_reward_fn *tg_session_functions(const tg_session *session, size_t *n); /* the peer's */
 const tg_env_spec *
 tg_session_spec(const tg_session *session); /* the peer's; NULL unless it is a worker */
 const uint8_t *

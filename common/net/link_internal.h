@@ -1,8 +1,9 @@
-/* What link.c (the socket, Hello and Welcome) and session.c (one peer, heartbeats, loss) share. */
+/* What link.c (the socket), link_hello.c (Hello and Welcome) and session.c (one peer, heartbeats, loss) share. */
 #ifndef TG_NET_LINK_INTERNAL_H
 #define TG_NET_LINK_INTERNAL_H
 
 #include "common/net/link.h"
+#include "common/net/session_table.h"
 
 enum {
     TG_LINK_BEATS = 3, /* silent for so many heartbeats: lost */
@@ -12,14 +13,28 @@ enum {
     TG_LINK_BACKOFF_MAX_MS = 4000,
     TG_LINK_BYE_LINGER_MS = 500,
     TG_LINK_DENIED_LOG_MS = 10000,
-    TG_LINK_MAX_SESSIONS = 4096
+    TG_LINK_MAX_SESSIONS = 16384,
+    TG_LINK_PROBES = 4,   /* libzmq lets go of a peer a moment after it reports the end */
+    TG_LINK_RETRY_MS = 20 /* told with OVERLOADED */
 };
 
 struct tg_session {
-    tg_session *next;
+    tg_session *next, *before;
     tg_link *link;
     tg_peer peer;
-    uint64_t id;
+    int fd;     /* of the connection, to know whose end is reported; -1: not known */
+    int probes; /* still to be made, since that fd was reported */
+    uint64_t id, epoch;
+    tg_role role;
+    uint32_t minor;
+    uint32_t credits, unanswered; /* credits: listening, ours; dialling, the peer's */
+    uint32_t lease_ms;
+    bool detached;
+    uint64_t detached_ms;
+    bool has_token;
+    uint8_t token[16];
+    const tg_reward_fn *functions;
+    size_t n_functions;
     uint32_t heartbeat_ms;
     uint64_t heard_ms, beat_ms; /* last received, last heartbeat sent */
     bool gone;                  /* a send found the peer disconnected; the loop ends the session */
@@ -48,11 +63,13 @@ struct tg_link {
     bool dropped; /* dialling: the connection is over; its last messages may still come */
     uint64_t tick_ms, last_tick_ms;
     tg_session *sessions;
-    size_t n_sessions;
+    size_t n_sessions, n_detached;
+    tg_session_table by_peer, by_id, by_uuid;
+    uint8_t resume_token[16]; /* dialling: of opts.resume_session */
     uint64_t next_session;
     uint64_t allow_generation; /* of the list that all sessions were last compared with */
     uint64_t denied_ms;        /* when a failed handshake was last logged */
-    bool waiting; /* dialling: Hello is out, Welcome not in */
+    bool waiting;              /* dialling: Hello is out, Welcome not in */
     uint64_t hello_seq;
     uint64_t hello_sent_ms;
     int backoff_ms;
@@ -61,19 +78,36 @@ struct tg_link {
 };
 
 /* session.c */
-/* A session that heard its peer just now; not yet taken. keep passes over. NULL: out of memory. */
+/* A session that heard its peer just now; not yet taken. keep passes over. NULL: out of memory, keep is still the
+ * caller's. */
 tg_session *tg_session_create(tg_link *link, tg_peer peer, uint64_t id, uint32_t heartbeat_ms,
                               void *keep);
+/* The connection is over: waits for the peer to come back if it may, else drops. */
+void tg_session_lose(tg_session *s, const char *reason);
+void tg_session_detach(tg_session *s, const char *reason);
+/* On another connection from now on. False: out of memory, still detached. keep passes over with true. */
+bool tg_session_attach(tg_session *s, tg_peer peer, int fd, void *keep);
+bool tg_session_set_uuid(tg_session *s, const uint8_t uuid[16]);
+tg_session *tg_session_of_uuid(tg_link *link, const uint8_t uuid[16]);
+void tg_sessions_expire(tg_link *link);
 /* on_close (if taken), then gone. Does not say anything to the peer. */
 void tg_session_drop(tg_session *s, const char *reason);
 tg_session *tg_session_of_peer(tg_link *link, tg_peer peer);
-/* Heartbeats that are due (all: to everyone, to find who is gone), then ends who is gone. */
-void tg_sessions_beat(tg_link *link, bool all);
+/* Heartbeats that are due (probe: to those whose connection may be gone), then ends who is gone. */
+void tg_sessions_beat(tg_link *link, bool probe);
 void tg_sessions_judge_silence(tg_link *link);
 /* Ends the sessions whose key was taken off the allow-list since the last look. */
 void tg_sessions_judge_keys(tg_link *link);
 
+/* link_hello.c */
+void tg_link_hello(tg_link *link, tg_peer peer, const tg_frame *head,
+                   tg_hello *hello);                      /* takes it */
+void tg_link_welcome(tg_link *link, tg_welcome *welcome); /* takes it */
+tg_status tg_link_say_hello(tg_link *link, tg_error *err) TG_MUST_CHECK;
+
 /* link.c */
+void tg_link_send_error(tg_link *link, tg_peer peer, const tg_frame *about, tg_code code,
+                        const char *why);
 /* After a session ended: a dialling link closes its socket and tries again later. */
 void tg_link_redial(tg_link *link, const char *reason);
 void tg_link_probe_soon(tg_link *link);

@@ -52,7 +52,8 @@ static void on_gone(void *arg, tg_peer peer) {
     uv_stop(&f->loop);
 }
 
-static void on_disconnect(void *arg) {
+static void on_disconnect(void *arg, int fd) {
+    (void)fd;
     fixture *f = arg;
     f->drops++;
     uv_stop(&f->loop);
@@ -243,7 +244,8 @@ static void *crossing_main(void *arg) {
     return NULL;
 }
 
-static void ignore_disconnect(void *arg) {
+static void ignore_disconnect(void *arg, int fd) {
+    (void)fd;
     fixture *f = ((crossing *)arg)->f;
     uv_stop(&f->loop);
 }
