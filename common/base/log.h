@@ -16,7 +16,7 @@ typedef enum tg_log_level { TG_LOG_ERROR, TG_LOG_WARN, TG_LOG_INFO, TG_LOG_DEBUG
 
 void tg_log_set_level(tg_log_level level);
 void tg_log_set_stderr(tg_log_level level); /* stderr alone shows only up to this level */
-void tg_log_set_json(bool json);            /* one JSON object a line on stderr; the file stays text */
+void tg_log_set_json(bool json); /* one JSON object a line on stderr; the file stays text */
 /* Also append to this file (log.txt of a run). NULL closes it. */
 tg_status tg_log_set_file(const char *path, tg_error *err);
 bool tg_log_enabled(tg_log_level level);

@@ -20,7 +20,8 @@ static tg_status wait_for(int fd, short events, uint64_t deadline_ms, const char
                           tg_error *err) {
     for (;;) {
         uint64_t now = tg_clock_ms();
-        if (now >= deadline_ms) return tg_fail(err, TG_TIMEOUT, "%s does not answer in time", address);
+        if (now >= deadline_ms)
+            return tg_fail(err, TG_TIMEOUT, "%s does not answer in time", address);
         struct pollfd p = {.fd = fd, .events = events};
         int n = poll(&p, 1, (int)(deadline_ms - now));
         if (n > 0) return TG_OK;
@@ -32,7 +33,8 @@ static tg_status start(const char *address, uint64_t deadline_ms, int *out, tg_e
     struct sockaddr_storage to;
     tg_status st = tg_http_address(address, &to, err);
     if (st != TG_OK) return st;
-    socklen_t size = to.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    socklen_t size =
+        to.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
     int fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) return tg_fail_errno(err, TG_UNAVAILABLE, "no socket");
     *out = fd;

@@ -207,8 +207,7 @@ tg_status tg_http_address(const char *text, struct sockaddr_storage *out, tg_err
         return tg_fail(err, TG_USAGE, "%s: expected HOST:PORT with a port of 0 to 65535", text);
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *found;
     int code = getaddrinfo(host, port, &hints, &found);
-    if (code != 0)
-        return tg_fail(err, TG_USAGE, "%s: no such host: %s", text, gai_strerror(code));
+    if (code != 0) return tg_fail(err, TG_USAGE, "%s: no such host: %s", text, gai_strerror(code));
     memset(out, 0, sizeof *out);
     memcpy(out, found->ai_addr, found->ai_addrlen);
     freeaddrinfo(found);
@@ -225,8 +224,8 @@ static void name_address(tg_http_server *s) {
         uv_ip6_name((struct sockaddr_in6 *)&a, host, sizeof host);
     else
         uv_ip4_name((struct sockaddr_in *)&a, host, sizeof host);
-    unsigned port = ntohs(six ? ((struct sockaddr_in6 *)&a)->sin6_port
-                              : ((struct sockaddr_in *)&a)->sin_port);
+    unsigned port =
+        ntohs(six ? ((struct sockaddr_in6 *)&a)->sin6_port : ((struct sockaddr_in *)&a)->sin_port);
     snprintf(s->address, sizeof s->address, six ? "[%s]:%u" : "%s:%u", host, port);
 }
 

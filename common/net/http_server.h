@@ -24,7 +24,8 @@ typedef struct tg_http_reply {
 } tg_http_reply;
 
 typedef struct tg_http_opts {
-    const char *address; /* "HOST:PORT", "[::1]:PORT" or "PORT" (on 127.0.0.1); port 0: any free one */
+    const char
+        *address; /* "HOST:PORT", "[::1]:PORT" or "PORT" (on 127.0.0.1); port 0: any free one */
     int max_connections; /* 0: 64 */
     int timeout_ms;      /* of a whole exchange; 0: 5000 */
     void (*handle)(void *arg, const char *path, tg_http_reply *reply);
@@ -32,7 +33,8 @@ typedef struct tg_http_opts {
 } tg_http_opts;
 
 typedef struct tg_http_stats {
-    uint64_t requests, refused, timeouts, pushed_out; /* refused: answered with 4xx or 5xx by the parser */
+    uint64_t requests, refused, timeouts,
+        pushed_out; /* refused: answered with 4xx or 5xx by the parser */
 } tg_http_stats;
 
 /* TG_USAGE: not an address; TG_UNAVAILABLE: it cannot be listened on. */
@@ -44,6 +46,7 @@ const char *tg_http_server_address(const tg_http_server *server); /* "127.0.0.1:
 const tg_http_stats *tg_http_server_stats(const tg_http_server *server);
 
 /* "HOST:PORT", "[::1]:PORT" or "PORT" → a numeric address. */
-tg_status tg_http_address(const char *text, struct sockaddr_storage *out, tg_error *err) TG_MUST_CHECK;
+tg_status tg_http_address(const char *text, struct sockaddr_storage *out,
+                          tg_error *err) TG_MUST_CHECK;
 
 #endif

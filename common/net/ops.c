@@ -225,7 +225,8 @@ static void make_stats(tg_ops *o) {
     tg_stat_set(tg_stats_gauge(o->stats, "textgen_build_info", "Always 1; labels say what runs.",
                                "program,version,protocol", value),
                 1);
-    o->ready_gauge = tg_stats_gauge(o->stats, "textgen_ready", "1 while it can do work.", NULL, NULL);
+    o->ready_gauge =
+        tg_stats_gauge(o->stats, "textgen_ready", "1 while it can do work.", NULL, NULL);
     o->lag = tg_stats_histogram(o->stats, "textgen_loop_lag_seconds",
                                 "How late the event loop's timer was.", NULL, NULL);
     o->scrapes =

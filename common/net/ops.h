@@ -32,8 +32,11 @@ typedef struct tg_ops_opts {
 #define TG_OPS_FLAGS(o)                                                                            \
     {"http", TG_FLAG_STR, &(o).http, "HOST:PORT",                                                  \
      "Health and figures: /metrics, /livez, /readyz, /startupz, /status (textgen top)."},          \
-        {"log-format", TG_FLAG_STR, &(o).log_format, "FORMAT", "text, or json: one object a line."}, \
-        {"log-level", TG_FLAG_STR, &(o).log_level, "LEVEL", "error, warn, info or debug."}
+        {"log-format", TG_FLAG_STR, &(o).log_format, "FORMAT",                                     \
+         "text, or json: one object a line."},                                                     \
+    {                                                                                              \
+        "log-level", TG_FLAG_STR, &(o).log_level, "LEVEL", "error, warn, info or debug."           \
+    }
 
 typedef struct tg_ops_hooks {
     const char *program; /* "textgen-env" */
@@ -67,7 +70,7 @@ const char *tg_ops_address(const tg_ops *ops); /* of the HTTP port; NULL: none *
 void tg_ops_stopping(tg_ops *ops, const char *why, int extend_ms);
 /* Looks at once whether it is ready, in place of with the next tick. */
 void tg_ops_check(tg_ops *ops);
-double tg_ops_uptime(const tg_ops *ops); /* seconds */
+double tg_ops_uptime(const tg_ops *ops);   /* seconds */
 uint64_t tg_ops_lag_us(const tg_ops *ops); /* how late the loop's timer last was */
 
 #endif

@@ -29,7 +29,8 @@ bool tg_sd_notify(const char *fmt, ...) {
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0) return false;
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
-    ssize_t n = sendto(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT, (struct sockaddr *)&to, size);
+    ssize_t n =
+        sendto(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT, (struct sockaddr *)&to, size);
     close(fd);
     return n >= 0;
 }

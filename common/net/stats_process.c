@@ -53,7 +53,8 @@ static double start_time(void) {
 }
 
 static void put(tg_buf *out, const char *name, const char *kind, const char *help, double value) {
-    tg_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %.17g\n", name, help, name, kind, name, value);
+    tg_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %.17g\n", name, help, name, kind, name,
+                  value);
 }
 
 void tg_stats_write_process(tg_buf *out) {
@@ -63,6 +64,8 @@ void tg_stats_write_process(tg_buf *out) {
     put(out, "process_resident_memory_bytes", "gauge", "Memory in use.", (double)tg_process_rss());
     put(out, "process_open_fds", "gauge", "Open file descriptors.", (double)count_fds());
     if (getrlimit(RLIMIT_NOFILE, &files) == 0)
-        put(out, "process_max_fds", "gauge", "Most file descriptors allowed.", (double)files.rlim_cur);
-    put(out, "process_start_time_seconds", "gauge", "Start of the process, since 1970.", start_time());
+        put(out, "process_max_fds", "gauge", "Most file descriptors allowed.",
+            (double)files.rlim_cur);
+    put(out, "process_start_time_seconds", "gauge", "Start of the process, since 1970.",
+        start_time());
 }

@@ -1,11 +1,14 @@
 /* textgen-env --config FILE (--bind ADDRESS | --connect ADDRESS): a worker. */
 #include "common/base/str.h"
+#include "common/net/sd_notify.h"
 #include "env-server/cli/commands.h"
 #include "env-server/cli/load.h"
 #include "env-server/env/env.h"
 #include "env-server/server/server.h"
 
 #include <stdlib.h>
+
+enum { LOAD_USEC = 300000000 }; /* data and models may take minutes to load */
 
 static tg_status parent_fd(int *out, tg_error *err) {
     const char *text = getenv("TEXTGEN_PARENT_FD");
@@ -25,6 +28,7 @@ static tg_status serve(const char *config, const tg_args *args, tg_server_opts *
     tg_status st = parent_fd(&o->parent_fd, err);
     if (st == TG_OK) st = tg_loaded_open(&l, config, args, err);
     if (st != TG_OK) return st;
+    tg_sd_notify("STATUS=loading the environment\nEXTEND_TIMEOUT_USEC=%d", LOAD_USEC);
     st = tg_env_open(&env, &l.settings, err);
     if (st == TG_OK) {
         st = tg_server_run(env, o, err);
@@ -37,7 +41,8 @@ static tg_status serve(const char *config, const tg_args *args, tg_server_opts *
 static tg_status serve_secured(const char *config, const tg_args *args, tg_server_opts *o,
                                const tg_security_opts *keys, tg_error *err) {
     tg_security *security;
-    tg_status st = tg_security_open(&security, keys, err);
+    tg_status st = tg_ops_logging(&o->ops, err);
+    if (st == TG_OK) st = tg_security_open(&security, keys, err);
     if (st != TG_OK) return st;
     tg_security_harden(security);
     o->security = security;
@@ -59,6 +64,7 @@ int tg_command_serve(int argc, char **argv) {
         {"connect", TG_FLAG_STR, &o.connect, "ADDRESS",
          "Offer this worker to a learner that listens there."},
         TG_SECURITY_FLAGS(keys),
+        TG_OPS_FLAGS(o.ops),
         {"threads", TG_FLAG_INT, &threads, "N", "Threads for metrics and slow rewards (2)."},
         {"capacity", TG_FLAG_INT, &capacity, "N", "Slots over all clients (65536)."},
         {"heartbeat-ms", TG_FLAG_INT, &heartbeat_ms, "MS", "Interval of heartbeats (1000)."},

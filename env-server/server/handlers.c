@@ -12,6 +12,7 @@ void tg_server_reply(tg_server *s, tg_session *session, const tg_frame *request,
     tg_error err = {0};
     tg_frame head = {.type = type, .flags = TG_FRAME_REPLY, .seq = request->seq};
     s->completed++;
+    tg_figures_reply(&s->figures, type, msg);
     switch (tg_session_send(session, &head, msg, &err)) {
     case TG_OK:
     case TG_UNAVAILABLE: break; /* the client is gone; it finds its answer by asking again */

@@ -29,6 +29,7 @@ static tg_code on_open(void *arg, tg_session *session, char why[TG_LINK_WHY]) {
         return TG_CODE_OVERLOADED;
     }
     tg_session_set_user(session, client);
+    s->n_sessions++;
     tg_log_info("env", "session %" PRIu64 " opened by %s", tg_session_id(session),
                 tg_session_peer_software(session));
     return TG_CODE_OK;
@@ -39,13 +40,18 @@ static void on_close(void *arg, tg_session *session, const char *reason) {
     tg_client *client = tg_session_user(session);
     tg_log_info("env", "session %" PRIu64 " closed: %s", tg_session_id(session), reason);
     if (!client) return;
+    s->n_sessions--;
     s->n_slots -= client->n_slots;
     tg_session_set_user(session, NULL);
     tg_client_unref(client);
 }
 
 static void on_message(void *arg, tg_session *session, const tg_frame *head, void *msg) {
-    tg_server_message(arg, session, head, msg);
+    tg_server *s = arg;
+    tg_msg_type type = head->type;
+    uint64_t start = tg_clock_ns();
+    tg_server_message(s, session, head, msg);
+    tg_figures_request(&s->figures, type, (double)(tg_clock_ns() - start) * 1e-9);
 }
 
 static void on_beat(void *arg, tg_heartbeat *beat) {
@@ -81,6 +87,55 @@ static const tg_link_ops link_ops = {.on_open = on_open,
                                      .on_beat = on_beat,
                                      .on_refused = on_refused};
 
+/* ---- operations ---------------------------------------------------------------------------- */
+
+static bool is_ready(void *arg, char why[TG_OPS_WHY]) {
+    const tg_server *s = arg;
+    if (s->link && !s->draining && (!s->dialled || s->n_sessions > 0)) return true;
+    snprintf(why, TG_OPS_WHY, "%s",
+             s->draining ? "draining"
+             : s->link   ? "not registered: the address that was dialled does not answer"
+                         : "starting");
+    return false;
+}
+
+static void collect(void *arg) {
+    tg_server *s = arg;
+    tg_figures *f = &s->figures;
+    tg_link_stats link = {0};
+    if (s->link) tg_link_get_stats(s->link, &link);
+    tg_net_figures_set(&f->net, s->net, &link);
+    tg_stat_set(f->slots, (double)s->n_slots);
+    tg_stat_set(f->capacity, (double)s->spec.capacity);
+    tg_stat_set(f->sessions, (double)s->n_sessions);
+    tg_stat_set(f->queue, (double)tg_jobs_in_flight(s->jobs));
+    tg_stat_set(f->oldest, (double)tg_jobs_oldest_ms(s->jobs) * 1e-3);
+}
+
+static void put_status(void *arg, tg_buf *json) {
+    tg_server *s = arg;
+    tg_buf_printf(json,
+                  ", \"address\": \"%s\", \"state\": \"%s\", \"sessions\": %zu, \"slots\": %zu, "
+                  "\"capacity\": %u, \"steps\": %" PRIu64 ", \"episodes\": %" PRIu64
+                  ", \"in_flight\": %zu, \"oldest_ms\": %" PRIu64 ", \"completed\": %" PRIu64,
+                  s->link ? tg_link_address(s->link) : "", s->draining ? "draining" : "serving",
+                  s->n_sessions, s->n_slots, s->spec.capacity, s->figures.n_steps,
+                  s->figures.n_episodes, tg_jobs_in_flight(s->jobs), tg_jobs_oldest_ms(s->jobs),
+                  s->completed);
+}
+
+static tg_status open_ops(tg_server *s, const tg_server_opts *o, tg_error *err) {
+    const tg_ops_hooks hooks = {.program = "textgen-env",
+                                .ready = is_ready,
+                                .collect = collect,
+                                .status = put_status,
+                                .security = o->security,
+                                .arg = s};
+    tg_status st = tg_ops_open(&s->ops, &s->loop, &o->ops, &hooks, err);
+    if (st == TG_OK) tg_figures_init(&s->figures, tg_ops_stats(s->ops), s->spec.env_id);
+    return st;
+}
+
 /* ---- end ----------------------------------------------------------------------------------- */
 
 void tg_server_check_drained(tg_server *s) {
@@ -100,18 +155,13 @@ static void begin_drain(tg_server *s, const char *why) {
     }
     tg_log_info("env", "%s: finishing %zu calls", why, tg_jobs_in_flight(s->jobs));
     s->draining = true;
+    tg_ops_stopping(s->ops, "draining", DRAIN_MS);
     uv_timer_start(&s->drain_timer, on_drain_timeout, DRAIN_MS, 0);
     tg_server_check_drained(s);
 }
 
 static void on_signal(uv_signal_t *signal, int number) {
     begin_drain(signal->data, number == SIGTERM ? "SIGTERM" : "SIGINT");
-}
-
-static void on_reload(uv_signal_t *signal, int number) {
-    (void)number;
-    tg_server *s = signal->data;
-    tg_security_reload(s->security);
 }
 
 /* The parent holds the other end of this pipe and writes nothing: reading tells that it is gone. */
@@ -154,10 +204,9 @@ static tg_status watch_parent(tg_server *s, int fd, tg_error *err) {
 static void init_handles(tg_server *s) {
     uv_signal_init(&s->loop, &s->on_term);
     uv_signal_init(&s->loop, &s->on_int);
-    uv_signal_init(&s->loop, &s->on_hup);
     uv_timer_init(&s->loop, &s->lag_timer);
     uv_timer_init(&s->loop, &s->drain_timer);
-    s->on_term.data = s->on_int.data = s->on_hup.data = s->lag_timer.data = s->drain_timer.data = s;
+    s->on_term.data = s->on_int.data = s->lag_timer.data = s->drain_timer.data = s;
     s->lag_due_ns = tg_clock_ns() + (uint64_t)LAG_MS * 1000000;
 }
 
@@ -166,11 +215,11 @@ static tg_status start(tg_server *s, const tg_server_opts *o, tg_error *err) {
     if (st == TG_OK) st = tg_net_secure(s->net, o->security, err);
     if (st == TG_OK)
         st = tg_jobs_create(&s->jobs, &s->loop, o->threads ? o->threads : 2, MAX_QUEUE, err);
+    if (st == TG_OK) st = open_ops(s, o, err);
     if (st == TG_OK) st = watch_parent(s, o->parent_fd, err);
     if (st == TG_OK)
         st = uv_check(uv_signal_start(&s->on_term, on_signal, SIGTERM), "SIGTERM", err);
     if (st == TG_OK) st = uv_check(uv_signal_start(&s->on_int, on_signal, SIGINT), "SIGINT", err);
-    if (st == TG_OK) st = uv_check(uv_signal_start(&s->on_hup, on_reload, SIGHUP), "SIGHUP", err);
     if (st == TG_OK)
         st = uv_check(uv_timer_start(&s->lag_timer, on_lag, LAG_MS, LAG_MS), "timer", err);
     if (st != TG_OK) return st;
@@ -198,9 +247,9 @@ static void say_ready(const tg_server *s, const tg_server_opts *o) {
 static void shut(tg_server *s, const char *reason) {
     if (s->jobs) tg_jobs_destroy(&s->jobs); /* last answers go out through the link */
     if (s->link) tg_link_close(&s->link, reason);
+    tg_ops_close(&s->ops);
     uv_close((uv_handle_t *)&s->on_term, NULL);
     uv_close((uv_handle_t *)&s->on_int, NULL);
-    uv_close((uv_handle_t *)&s->on_hup, NULL);
     uv_close((uv_handle_t *)&s->lag_timer, NULL);
     uv_close((uv_handle_t *)&s->drain_timer, NULL);
     if (s->parent_watched) uv_close((uv_handle_t *)&s->parent, NULL);
@@ -214,7 +263,7 @@ tg_status tg_server_run(const tg_env *env, const tg_server_opts *o, tg_error *er
     tg_server *s = tg_alloc(sizeof *s);
     if (!s) return tg_fail_nomem(err, sizeof *s);
     s->env = env;
-    s->security = o->security;
+    s->dialled = o->connect != NULL;
     s->spec = env->spec;
     s->spec.capacity = o->capacity ? o->capacity : DEFAULT_CAPACITY;
     tg_status st = uv_check(uv_loop_init(&s->loop), "event loop", err);

@@ -8,6 +8,7 @@
 #define TG_ENV_SERVER_H
 
 #include "common/base/status.h"
+#include "common/net/ops.h"
 #include "common/net/security.h"
 #include "env-server/env/env.h"
 
@@ -21,6 +22,7 @@ typedef struct tg_server_opts {
     int heartbeat_ms;      /* 0: the default */
     int threads;           /* of the job pool; 0: 2 */
     uint32_t capacity;     /* slots over all clients; 0: 65536 */
+    tg_ops_opts ops;       /* HTTP port, log */
     int parent_fd;         /* a pipe whose end means that the parent died; -1: none */
 } tg_server_opts;
 

@@ -6,6 +6,7 @@
 #include "common/net/link.h"
 #include "env-server/env/env.h"
 #include "env-server/server/client.h"
+#include "env-server/server/figures.h"
 #include "env-server/server/jobs.h"
 #include "env-server/server/server.h"
 
@@ -16,11 +17,14 @@ typedef struct tg_server {
     tg_net *net;
     tg_link *link;
     tg_jobs *jobs;
-    tg_security *security; /* borrowed; NULL: no keys */
-    uv_signal_t on_term, on_int, on_hup;
+    tg_ops *ops;
+    tg_figures figures;
+    uv_signal_t on_term, on_int;
     uv_timer_t lag_timer, drain_timer;
     uv_poll_t parent;
     bool parent_watched, draining, stopped;
+    bool dialled; /* ready only while a session is open */
+    size_t n_sessions;
     size_t n_slots;     /* over all clients */
     uint64_t batches;   /* numbers the batches, to find a slot named twice in one */
     uint64_t completed; /* requests answered */

@@ -153,7 +153,8 @@ static bool setup(fixture *f) {
     uv_async_init(&f->loop, &f->stop, on_stop);
     f->stop.data = f;
     tg_ops_opts opts = {.http = "127.0.0.1:0"};
-    tg_ops_hooks hooks = {.program = "test", .ready = is_ready, .status = status, .reload = reload, .arg = f};
+    tg_ops_hooks hooks = {
+        .program = "test", .ready = is_ready, .status = status, .reload = reload, .arg = f};
     if (!tg_check(tg_ops_open(&f->ops, &f->loop, &opts, &hooks, &err) == TG_OK, __FILE__, __LINE__,
                   "%s", err.msg))
         return false;
@@ -258,7 +259,8 @@ TEST(a_bad_request_is_answered) {
     REQUIRE(fd >= 0);
     CHECK_EQ(send(fd, "BREW / HTTP/1.1\r\n\r\n", 19, MSG_NOSIGNAL), 19);
     size_t len = 0;
-    for (ssize_t n; len < sizeof text - 1 && (n = recv(fd, text + len, sizeof text - 1 - len, 0)) > 0;)
+    for (ssize_t n;
+         len < sizeof text - 1 && (n = recv(fd, text + len, sizeof text - 1 - len, 0)) > 0;)
         len += (size_t)n;
     CHECK(strstr(text, "HTTP/1.1 405 ") == text && strstr(text, "Allow: GET, HEAD\r\n"));
     close(fd);
