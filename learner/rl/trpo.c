@@ -81,9 +81,12 @@ static tg_status step_policy(tg_actor_critic *ac, const tg_trpo_opts *o, const t
     tg_trust_region t = {0};
     tg_minibatches *mb = NULL;
     float *noise = NULL;
-    tg_status st =
-        tg_minibatches_create(&mb, r, tg_minibatch_mode_find(o->minibatch), rows, ac->caps, err);
+    tg_minibatch_mode mode = tg_minibatch_mode_find(o->minibatch);
+    tg_status st = tg_minibatches_create(&mb, r, mode, rows, ac->caps, err);
     if (st == TG_OK) st = tg_minibatches_shuffle(mb, order, 0, err);
+    /* Its first n-th is as random as any; of single transitions take those that sb3-contrib takes, every n-th. */
+    for (int i = 0; st == TG_OK && mode == TG_MINIBATCH_TRANSITION && i < rows; i++)
+        mb->rows[i] = mb->rows[i * (int)o->sub_sampling_factor];
     if (st == TG_OK) st = starting_point(ac, order, &noise, err);
     if (st == TG_OK) {
         st = tg_trust_region_open(&t, ac, r, mb, &how, err);

@@ -3,6 +3,7 @@
 #include "tests/support/replay.h"
 
 #include "common/base/alloc.h"
+#include "common/base/check.h"
 #include "common/base/file.h"
 #include "common/nn/safetensors.h"
 #include "learner/rl/pack.h"
@@ -10,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- JSON ---- */
 
@@ -83,6 +85,24 @@ static tg_status load_options(tg_recording *rec, const json_t *h, tg_error *err)
     return st;
 }
 
+/* The class of torch.optim, by its name in small letters. */
+static void load_optimizer(tg_recording *rec, const json_t *group) {
+    static const char *const kinds[] = {"adamw", "adam", "rmsprop", "sgd"};
+    const json_t *torch = json_object_get(json_object_get(rec->root, "optimizer"), "class");
+    const char *name = json_is_string(torch) ? strrchr(json_string_value(torch), '.') : NULL;
+    const json_t *betas = json_object_get(group, "betas");
+    rec->optim =
+        (tg_optim_opts){.kind = kinds[0],
+                        .beta1 = tg_json_f64(json_array_get(betas, 0), 0.9),
+                        .beta2 = tg_json_f64(json_array_get(betas, 1), 0.999),
+                        .alpha = tg_json_f64(json_object_get(group, "alpha"), 0.99),
+                        .momentum = tg_json_f64(json_object_get(group, "momentum"), 0),
+                        .eps = tg_json_f64(json_object_get(group, "eps"), 1e-8),
+                        .weight_decay = tg_json_f64(json_object_get(group, "weight_decay"), 1e-6)};
+    for (size_t i = 0; name && i < TG_COUNT_OF(kinds); i++)
+        if (!strcasecmp(name + 1, kinds[i])) rec->optim.kind = kinds[i];
+}
+
 static tg_status load_settings(tg_recording *rec, tg_error *err) {
     const json_t *h = tg_recording_at(rec, "hyperparameters", err);
     const json_t *g = tg_recording_at(rec, "optimizer.groups.0", err);
@@ -100,13 +120,7 @@ static tg_status load_settings(tg_recording *rec, tg_error *err) {
     rec->kl.coeff = json_number_value(before);
     rec->kl.target = tg_json_f64(json_object_get(h, "kl_target"), (double)NAN);
     rec->norm_reward = tg_json_f64(json_object_get(h, "norm_reward"), 0) != 0;
-    const json_t *betas = json_object_get(g, "betas");
-    rec->optim =
-        (tg_optim_opts){.kind = "adamw",
-                        .beta1 = tg_json_f64(json_array_get(betas, 0), 0.9),
-                        .beta2 = tg_json_f64(json_array_get(betas, 1), 0.999),
-                        .eps = tg_json_f64(json_object_get(g, "eps"), 1e-8),
-                        .weight_decay = tg_json_f64(json_object_get(g, "weight_decay"), 1e-6)};
+    load_optimizer(rec, g);
     if (rec->algo->optimizer) rec->algo->optimizer(rec->opts, &rec->optim);
     return TG_OK;
 }

@@ -1,14 +1,16 @@
-"""Makes recordings of one training iteration in the layout that replay-updates reads: transformers' GPT-2 as policy, critic and reference,
-stable-baselines3's PPO.train as the update, torch's AdamW as the optimizer. Used by check_ppo.py with random settings."""
+"""Makes recordings of one training iteration in the layout that replay-updates reads: transformers' GPT-2 as policy, critic and reference, an update of
+stable-baselines3 or sb3-contrib (sb3_updates.py), one of torch's optimizers. Used by check_ppo.py with random settings."""
 import json
 import os
 
 import numpy as np
 import torch as th
 from safetensors.torch import save_file
+from stable_baselines3.common.distributions import CategoricalDistribution
 from transformers import GPT2Config, GPT2LMHeadModel
 
 import ppo_reference as ref
+import sb3_updates
 
 F32 = np.float32
 th.set_num_threads(1)  # tiny models: threads only wait for each other
@@ -28,23 +30,25 @@ def make_model(config, noise, seed, base=None):
 class Networks(th.nn.Module):
     """policy, critic and head as stable-baselines3 calls them; keeps what passed by."""
 
-    def __init__(self, policy, value, head, states, actions, lr):
+    def __init__(self, policy, value, head, optimizer):
         super().__init__()
-        self.policy_model, self.value_model, self.head = policy, value, head
-        self.states, self.actions = states, actions
-        named = [(n, p) for n, p in self.named_tensors()]
-        decay = [p for n, p in named if "bias" not in n]
-        plain = [p for n, p in named if "bias" in n]
-        self.optimizer = th.optim.AdamW([{"params": decay, "weight_decay": 1e-6}, {"params": plain, "weight_decay": 0.0}], lr=lr, foreach=False)
+        self.policy_model, self.value_model, self.value_head = policy, value, head
+        self.states, self.actions = [], []
+        decay = [p for n, p in self.named_tensors() if "bias" not in n]
+        plain = [p for n, p in self.named_tensors() if "bias" in n]
+        kind = getattr(th.optim, optimizer["class"].split(".")[-1])
+        args = {k: v for k, v in optimizer["groups"][0].items() if k != "weight_decay"}
+        wd = optimizer["groups"][0]["weight_decay"]
+        self.optimizer = kind([{"params": decay, "weight_decay": wd}, {"params": plain, "weight_decay": 0.0}], lr=1.0, foreach=False, **args)
         self.seen, self.steps, self.first_grad = [], [], None
         step = self.optimizer.step
-        self.optimizer.step = lambda: (self.steps.append(self.norms), step())
+        self.optimizer.step = lambda: (self.steps.append(getattr(self, "norms", None)), step())
 
     def named_tensors(self):
         for prefix, m in (("policy.", self.policy_model), ("value.", self.value_model)):
             for n, p in m.named_parameters():
                 yield prefix + n, p
-        yield "value_head.weight", self.head
+        yield "value_head.weight", self.value_head
 
     def parameters(self, recurse=True):  # called by clip_grad_norm_, before clipping
         grads = {n: p.grad for n, p in self.named_tensors()}
@@ -56,58 +60,51 @@ class Networks(th.nn.Module):
     def set_training_mode(self, mode):
         pass
 
-    def outputs(self, rows):
+    def run(self, net, rows):
+        """Logits or hidden states at the last token of each state."""
         seqs = [self.states[r] for r in rows]
         longest = max(map(len, seqs))
         ids = th.tensor([s + [0] * (longest - len(s)) for s in seqs])
-        at = th.tensor([len(s) - 1 for s in seqs])
-        pick = th.arange(len(seqs))
-        logits = self.policy_model(ids).logits[pick, at]
-        hidden = self.value_model.transformer(ids).last_hidden_state[pick, at]
-        dist = th.distributions.Categorical(logits=logits)
-        return hidden @ self.head[0], dist.log_prob(th.tensor([self.actions[r] for r in rows])), dist.entropy()
+        out = net(ids)
+        return (out.logits if hasattr(out, "logits") else out.last_hidden_state)[th.arange(len(seqs)), [len(s) - 1 for s in seqs]]
+
+    def get_distribution(self, rows):
+        dist = CategoricalDistribution(self.policy_model.config.vocab_size)
+        return dist.proba_distribution(self.run(self.policy_model, rows.tolist()))
+
+    def predict_values(self, rows):
+        return self.run(self.value_model.transformer, rows.tolist()) @ self.value_head[0]
+
+    def outputs(self, rows):
+        dist = self.get_distribution(rows)
+        return self.predict_values(rows), dist.log_prob(th.tensor([self.actions[r] for r in rows.tolist()])), dist.entropy()
 
     def evaluate_actions(self, rows, actions):
-        value, logp, entropy = self.outputs(rows.tolist())
+        value, logp, entropy = self.outputs(rows)
         self.seen.append((rows.numpy(), logp.detach().numpy(), value.detach().numpy(), entropy.detach().numpy()))
         return value, logp, entropy
 
 
-def draw(rng):
-    """Random settings of one case."""
-    o = {"n_epochs": int(rng.integers(1, 4)), "batch_size": int(rng.choice([2, 5, 8, 17, 20, 64])), "clip_range": float(rng.choice([0.05, 0.2])),
-         "clip_range_vf": [None, 0.05, 0.2][rng.integers(3)], "ent_coef": float(rng.choice([0.0, 0.01, 0.1])), "vf_coef": float(rng.choice([0.1, 0.5, 1.0])),
-         "max_grad_norm": float(rng.choice([0.3, 0.5, 100.0])), "target_kl": [None, None, 1e-4, 0.02][rng.integers(4)],
-         "normalize_advantage": bool(rng.integers(2)), "learning_rate": float(rng.choice([1e-4, 3e-4]))}
+def draw_rollout(rng):
+    """Random settings of what comes before the update, and the shape of the case."""
     more = {"gamma": float(rng.choice([0.9, 0.99, 1.0])), "gae_lambda": float(rng.choice([0.8, 0.95, 1.0])), "norm_reward": bool(rng.integers(2)),
             "kl_coeff": float(rng.choice([0.02, 0.3])), "kl_target": [None, 0.05, 1.0][rng.integers(3)]}
     shape = {"rows": int(rng.integers(20, 60)), "vocab": int(rng.choice([17, 90])), "prompt": int(rng.choice([1, 4, 9])), "episode": int(rng.choice([3, 8, 14]))}
-    # A state of one token gives queries and keys no gradient; in a small minibatch of such states AdamW would move them by rounding alone.
-    if o["batch_size"] <= 8:
-        shape["prompt"] = max(shape["prompt"], 4)
-    shape["shortest"] = 2 if o["batch_size"] <= 8 else 1
-    return o, more, shape
+    return more, shape
 
 
-def record(folder, name, seed):
-    rng = np.random.default_rng(seed)
-    o, more, shape = draw(rng)
-    heads = int(rng.choice([1, 2, 4]))
-    config = GPT2Config(vocab_size=shape["vocab"], n_positions=32, n_embd=32, n_layer=int(rng.integers(1, 4)), n_head=heads, resid_pdrop=0,
-                        embd_pdrop=0, attn_pdrop=0, bos_token_id=0, eos_token_id=0, initializer_range=0.2)
-    model_folder = f"models/{name}"
+def make_networks(folder, model_folder, shape, optimizer, rng, seed):
+    # eager attention: the fused one has no second derivatives, which TRPO takes
+    config = GPT2Config(vocab_size=shape["vocab"], n_positions=32, n_embd=32, n_layer=int(rng.integers(1, 4)), n_head=int(rng.choice([1, 2, 4])),
+                        resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=0, eos_token_id=0, initializer_range=0.2, attn_implementation="eager")
     config.save_pretrained(os.path.join(folder, model_folder))
     base = make_model(config, 0.05, seed)
-    nets = Networks(make_model(config, 0.04, seed + 1, base), make_model(config, 0.04, seed + 2, base), th.nn.Parameter(th.randn(1, 32) * 0.2), [], [],
-                    o["learning_rate"])
-    case = os.path.join(folder, name)
-    os.makedirs(case, exist_ok=True)
-    save = lambda d, f: save_file({k: v.detach().contiguous().clone() for k, v in d.items()}, os.path.join(case, f))
-    initial = dict(nets.named_tensors())
-    initial.update({"ref." + n: p for n, p in base.named_parameters()})
-    save(initial, "initial.safetensors")
+    head = th.nn.Parameter(th.randn(1, 32) * 0.2)
+    return base, Networks(make_model(config, 0.04, seed + 1, base), make_model(config, 0.04, seed + 2, base), head, optimizer)
 
-    # episodes: actions sampled from the policy, EOS (0) ends
+
+def act(nets, shape, rng):
+    """Prompts, and episodes of (sample, prompt, actions): sampled from the policy, EOS (0) ends."""
     samples, episodes, total = [], [], 0
     while total < shape["rows"]:
         ids = rng.integers(1, shape["vocab"], rng.integers(shape["shortest"], shape["prompt"] + 4)).tolist()
@@ -121,17 +118,38 @@ def record(folder, name, seed):
                 break
         episodes.append((samples[-1]["id"], state, actions))
         total += len(actions)
+    return samples, episodes
 
-    def score(m, states, actions):
-        out = []
-        for s, a in zip(states, actions):
-            out.append(float(th.log_softmax(m(th.tensor([s])).logits[0, -1], -1)[a]))
-        return np.array(out, F32)
 
+def score(model, states, actions):
+    out = [float(th.log_softmax(model(th.tensor([s])).logits[0, -1], -1)[a]) for s, a in zip(states, actions)]
+    return np.array(out, F32)
+
+
+def record(folder, name, seed, algorithm="ppo"):
+    rng = np.random.default_rng(seed)
+    o, optimizer = sb3_updates.DRAW[algorithm](rng)
+    more, shape = draw_rollout(rng)
+    # A state of one token gives queries and keys no gradient; in a small minibatch of such states AdamW would move them by rounding alone.
+    small = o.get("batch_size", 64) <= 8
+    if small:
+        shape["prompt"] = max(shape["prompt"], 4)
+    shape["shortest"] = 2 if small else 1
+    model_folder = f"models/{name}"
+    base, nets = make_networks(folder, model_folder, shape, optimizer, rng, seed)
+    case = os.path.join(folder, name)
+    os.makedirs(case, exist_ok=True)
+    save = lambda d, f: save_file({k: v.detach().contiguous().clone() for k, v in d.items()}, os.path.join(case, f))
+    initial = dict(nets.named_tensors())
+    initial.update({"ref." + n: p for n, p in base.named_parameters()})
+    save(initial, "initial.safetensors")
+
+    samples, episodes = act(nets, shape, rng)
     nets.states = [p + a[:k] for _, p, a in episodes for k in range(len(a))]
     nets.actions = [x for _, _, a in episodes for x in a]
+    total = len(nets.actions)
     with th.no_grad():
-        value, logp, entropy = (x.numpy() for x in nets.outputs(range(total)))
+        value, logp, entropy = (x.numpy() for x in nets.outputs(th.arange(total)))
         ref_logp = score(base, nets.states, nets.actions)
     n, kl = shape["rows"], logp - ref_logp
     task = rng.choice([0.0, 0.5, 1.0, -0.25], total)
@@ -153,27 +171,13 @@ def record(folder, name, seed):
         info["rollout_info/" + key], info[f"rollout_info/{key}_std"] = float(np.mean(x)), float(np.std(x))
 
     data = {"logp_old": logp[:n].copy(), "value_old": value[:n].copy(), "adv": adv, "ret": ret, "action": np.array(nets.actions[:n], F32)}
-    perms = [rng.permutation(n) for _ in range(o["n_epochs"])]
-    logged = ref.sb3_train(nets, data, perms, shape["vocab"], **o)
+    try:
+        update, vectors = sb3_updates.RUN[algorithm](nets, data, rng, shape["vocab"], o)
+    except sb3_updates.Undecided:
+        return record(folder, name, seed + 1, algorithm)
     save(dict(nets.named_tensors()), "final.safetensors")
-    if nets.first_grad:
-        save(nets.first_grad, "grad_first_minibatch.safetensors")
-
-    minibatches, per_epoch = [], -(-n // o["batch_size"])
-    for i, norms in enumerate(nets.steps):
-        rows, lp, v, h = nets.seen[i]
-        a = data["adv"][rows]
-        if o["normalize_advantage"] and len(a) > 1:
-            a = (a - a.mean()) / (a.std(ddof=1) + F32(1e-8))
-        d = lp - data["logp_old"][rows]
-        ratio = np.exp(d)
-        vp = v if o["clip_range_vf"] is None else data["value_old"][rows] + np.clip(v - data["value_old"][rows], -o["clip_range_vf"], o["clip_range_vf"])
-        pl = -np.minimum(a * ratio, a * np.clip(ratio, 1 - o["clip_range"], 1 + o["clip_range"])).mean()
-        vl, el = ((data["ret"][rows] - vp) ** 2).mean(), -h.mean()
-        minibatches.append({"epoch": i // per_epoch, "batch": i % per_epoch, "log_prob": lp, "values": v, "entropy": h, "advantages_used": a, "ratio": ratio,
-                            "policy_loss": pl, "value_loss": vl, "entropy_loss": el, "loss": pl + o["ent_coef"] * el + o["vf_coef"] * vl,
-                            "approx_kl": (ratio - 1 - d).mean(), "clip_fraction": float((abs(ratio - 1) > o["clip_range"]).mean()),
-                            "grad_norm_before_clip": float(np.sqrt(np.sum(np.square(norms)))), "grad_norm_per_tensor_before_clip": norms, "lr": o["learning_rate"]})
+    for file, tensors in vectors.items():
+        save(tensors, file)
 
     steps, at = [], 0
     for sid, prompt, actions in episodes:
@@ -186,18 +190,16 @@ def record(folder, name, seed):
         at += len(actions)
     width = shape["prompt"] + shape["episode"]
     pad = lambda s, fill: [0] * (width - len(s)) + (s if fill is None else [fill] * len(s))
-    rec = {"case": name, "algorithm": "ppo", "model": {"family": "gpt2", "folder": model_folder},
+    rec = {"case": name, "algorithm": algorithm, "model": {"family": "gpt2", "folder": model_folder},
            "config": {"env": {"args": {"max_prompt_length": shape["prompt"], "max_episode_length": shape["episode"]}}}, "samples": samples,
-           "hyperparameters": {**o, **more}, "optimizer": {"groups": [{"weight_decay": 1e-6, "betas": [0.9, 0.999], "eps": 1e-8}]},
+           "hyperparameters": {**o, **more}, "optimizer": optimizer,
            "rollout": {"kl_coeff_before": more["kl_coeff"], "kl_coeff_after": coeff_after, "info": info, "last_values": [last_value], "last_dones": done,
                        "batches": [{"episodes": steps}]},
            "buffer": {"observations": {"input_encoded_pt": [pad(s, None) for s in nets.states[:n]], "input_attention_mask_pt": [pad(s, 1) for s in nets.states[:n]]},
                       "actions": nets.actions[:n], "rewards": reward, "values": data["value_old"], "log_probs": data["logp_old"], "advantages": adv, "returns": ret,
                       "episode_starts": start[:n]},
-           "update": {"tensors_with_gradient": [k for k, _ in nets.named_tensors()], "permutations": [p.tolist() for p in perms], "minibatches": minibatches,
-                      "minibatches_evaluated": len(nets.seen),
-                      "training_info": {"ppo/" + k: float(logged["train/" + k]) for k in ("entropy_loss", "policy_gradient_loss", "value_loss", "approx_kl", "explained_variance")}},
+           "update": update,
            "initial_weights_file": "initial.safetensors"}
     with open(os.path.join(case, "recording.json"), "w") as f:
         json.dump(ref.plain(rec), f)
-    return {**o, **more, **shape}
+    return {**o, **more, **shape, "optimizer": optimizer["class"]}
