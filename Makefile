@@ -214,7 +214,7 @@ $(BUILD)/plugin/%.so: tests/plugin/%.c env-server/plugin/textgen_reward.h $(BUIL
 	$(call say,PLUGIN,$@)
 	$(Q)$(CC) $(CFLAGS_ALL) -shared -fPIC -Ienv-server/plugin -o $@ $<
 plugins: $(PLUGINS) ## Build the example of a reward plug-in, and those of the tests
-$(BUILD)/tests/unit/test_external: | $(PLUGINS)
+$(BUILD)/tests/unit/test_external: | $(PLUGINS) $(BUILD)/tests/reward-child
 
 tests: $(BINS) $(PLUGINS) $(UNIT_BINS) $(TOOL_BINS) $(FUZZ_BINS) $(OPS_BIN) ## Build the tests without running them
 
