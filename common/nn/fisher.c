@@ -6,9 +6,9 @@
 #include "common/base/check.h"
 
 static tg_status check_arch(const tg_arch *a, tg_error *err) {
-    if (a->narrow_embed || a->norm_first || a->wide_positions)
+    if (a->kind == TG_KIND_ENCODER)
         return tg_fail(err, TG_UNSUPPORTED,
-                       "%s: products with the Fisher matrix are not built for its embeddings",
+                       "%s is an encoder: it has no distribution of tokens, so no Fisher matrix",
                        a->family);
     return TG_OK;
 }
@@ -54,7 +54,8 @@ static void carve(tg_fisher *f, tg_carve *c) {
         f->tstates = tg_carve_f32(c, P, C);
     }
     f->trows = tg_carve_f32(c, A, C);
-    f->tlm = tg_carve_f32(c, A, C);
+    f->thidden = f->tlm = tg_carve_f32(c, A, C);
+    if (a->narrow_embed) f->tlm = tg_carve_f32(c, A, (size_t)a->embed_width);
     f->logits = tg_carve_f32(c, A, TG_FISHER_PANEL);
     f->tlogits = tg_carve_f32(c, A, TG_FISHER_PANEL);
     f->mean = tg_carve_f32(c, A, 1);
@@ -70,8 +71,6 @@ static tg_status open_direction(tg_fisher *f, tg_error *err) {
     m->be->ops->fill(m->be, f->v->data, 0.0f, f->v->params.total);
     st = tg_trunk_init(&f->main, f->v, TG_STACK_MAIN, err);
     if (st == TG_OK && f->p->seq2seq) st = tg_trunk_init(&f->enc, f->v, TG_STACK_ENCODER, err);
-    /* tables are looked up, and the norm behind them has a tangent of its own */
-    f->main.arch.embed_norm = f->enc.arch.embed_norm = false;
     return st;
 }
 
@@ -132,7 +131,7 @@ static void final(tg_fisher *f, const tg_trunk *t, const tg_trunk *tv, float *to
 static void panel(tg_fisher *f, int first, int cols) {
     const tg_trunk *t = &f->p->main.trunk;
     const tg_ops *ops = t->be->ops;
-    const int A = f->p->n_actions, C = t->arch.width;
+    const int A = f->p->n_actions, C = tg_trunk_embed_width(&t->arch);
     const float *lm = f->p->b.lm, *bias = t->top.w[TG_ROLE_HEAD_B];
     const size_t at = (size_t)first * (size_t)C;
     const float *w = t->top.w[TG_ROLE_HEAD_W] + at, *tw = f->main.top.w[TG_ROLE_HEAD_W] + at;
@@ -147,11 +146,11 @@ static void panel(tg_fisher *f, int first, int cols) {
         ops->softcap(t->be, f->logits, t->arch.logit_softcap, (size_t)A * (size_t)cols);
 }
 
-/* dlm (A,C) and the gradients of the head, from the tangents of the rows it reads. */
+/* dlm (A,E) and the gradients of the head, from the tangents of the rows it reads. */
 static void head(tg_fisher *f, float *dlm) {
     const tg_trunk *t = &f->p->main.trunk;
     const tg_ops *ops = t->be->ops;
-    const int A = f->p->n_actions, C = t->arch.width, V = t->arch.vocab_size;
+    const int A = f->p->n_actions, C = tg_trunk_embed_width(&t->arch), V = t->arch.vocab_size;
     const float cap = t->arch.logit_softcap, *lse = f->p->b.lse;
     ops->fill(t->be, f->mean, 0.0f, (size_t)A);
     for (int first = 0; first < V; first += TG_FISHER_PANEL) {
@@ -191,11 +190,17 @@ tg_status tg_fisher_product(tg_fisher *f, const float *weights, tg_error *err) {
     }
     tg_fisher_stack(f, &p->main, &f->main);
     ops->gather_rows(t->be, f->trows, f->tx, b->act_row, A, C);
-    final(f, t, &f->main, f->tlm, f->trows, b->rows, b->mean, b->rstd, A);
-    const float scale = t->arch.logit_scale;
-    if (scale > 0) ops->scale(t->be, f->tlm, scale, (size_t)A * (size_t)C);
-    head(f, b->d1);
-    if (scale > 0) ops->scale(t->be, b->d1, scale, (size_t)A * (size_t)C);
+    final(f, t, &f->main, f->thidden, f->trows, b->rows, b->mean, b->rstd, A);
+    const bool narrow = t->arch.narrow_embed;
+    const int E = tg_trunk_embed_width(&t->arch);
+    if (narrow)
+        tg_fisher_linear(t, &f->main, TG_FISHER_TOP, TG_ROLE_HEAD_IN_W, f->tlm, f->thidden,
+                         b->hidden, A, E, C, false);
+    if (t->arch.logit_scale > 0)
+        ops->scale(t->be, f->tlm, t->arch.logit_scale, (size_t)A * (size_t)E);
+    float *dlm = narrow ? b->d2 : b->d1;
+    head(f, dlm);
+    tg_pass_lm_backward(p, b->d1, dlm);
     tg_pass_rows_backward(p, b->d1);
     return TG_OK;
 }

@@ -19,7 +19,7 @@
 
 typedef struct tg_fisher tg_fisher;
 
-/* The pass is borrowed. TG_UNSUPPORTED: an architecture whose embeddings are narrower than its layers or normalised before positions. */
+/* The pass is borrowed. TG_UNSUPPORTED: an encoder, which chooses no tokens. */
 tg_status tg_fisher_create(tg_fisher **out, tg_pass *pass, tg_error *err) TG_MUST_CHECK;
 void tg_fisher_destroy(tg_fisher **f);
 

@@ -7,7 +7,7 @@ void tg_fisher_norm(const tg_fisher *f, const tg_trunk *t, const tg_tensors *q,
                     const float *x, const float *mean, const float *rstd, int N) {
     const tg_arch *a = &t->arch;
     const tg_ops *ops = t->be->ops;
-    const int C = a->width;
+    const int C = role == TG_ROLE_EMBED_NORM_W ? tg_trunk_embed_width(a) : a->width;
     const size_t n = (size_t)N * (size_t)C;
     tg_rms_dims plain = {N, 1, C, C, C, 0}, gain = plain;
     if (a->norm == TG_NORM_RMS) {
@@ -24,12 +24,14 @@ void tg_fisher_norm(const tg_fisher *f, const tg_trunk *t, const tg_tensors *q,
     ops->add(t->be, ty, f->made, n);
 }
 
-/* ty (N,out) of x w + b, or += when accumulate. */
-static void linear(const tg_trunk *t, const tg_trunk *tv, int layer, tg_param_role role, float *ty,
-                   const float *tx, const float *x, int N, int out, int in, bool accumulate) {
-    t->be->ops->linear(t->be, ty, tx, tg_trunk_weight(t, &t->layers[layer], role, t->arch.out_in),
-                       NULL, N, out, in, accumulate);
-    tg_trunk_linear(tv, &tv->layers[layer], role, ty, x, N, out, in, true);
+void tg_fisher_linear(const tg_trunk *t, const tg_trunk *tv, int layer, tg_param_role role,
+                      float *ty, const float *tx, const float *x, int N, int out, int in,
+                      bool accumulate) {
+    const tg_tensors *q = layer < 0 ? &t->top : &t->layers[layer];
+    const tg_tensors *qv = layer < 0 ? &tv->top : &tv->layers[layer];
+    t->be->ops->linear(t->be, ty, tx, tg_trunk_weight(t, q, role, t->arch.out_in), NULL, N, out, in,
+                       accumulate);
+    tg_trunk_linear(tv, qv, role, ty, x, N, out, in, true);
 }
 
 typedef struct reads { /* what a branch reads, and its tangent */
@@ -56,12 +58,12 @@ static void leave(tg_fisher *f, const tg_pass_stack *s, const tg_trunk *tv, int 
     const int N = s->n_tokens, C = t->arch.width;
     const size_t n = (size_t)N * (size_t)C;
     if (t->arch.post_norms) {
-        linear(t, tv, layer, b->out, f->in, tinside, inside, N, C, b->out_in, false);
+        tg_fisher_linear(t, tv, layer, b->out, f->in, tinside, inside, N, C, b->out_in, false);
         tg_fisher_norm(f, t, q, qv, b->post, f->tin, f->in, b->raw, b->post_mean, b->post_rstd, N);
         ops->add(t->be, f->tx, f->tin, n);
         return;
     }
-    linear(t, tv, layer, b->out, f->tx, tinside, inside, N, C, b->out_in, true);
+    tg_fisher_linear(t, tv, layer, b->out, f->tx, tinside, inside, N, C, b->out_in, true);
     if (!t->arch.norm_after) return;
     tg_fisher_norm(f, t, q, qv, b->norm, f->tin, f->tx, b->raw, b->mean, b->rstd, N);
     ops->copy(t->be, f->tx, f->tin, n);
@@ -105,8 +107,8 @@ static void attention(tg_fisher *f, const tg_pass_stack *s, const tg_trunk *tv, 
     const tg_branch b = tg_trunk_branch(t, layer, a, TG_BRANCH_ATTN);
     const int N = s->n_tokens;
     const reads in = enter(f, s, tv, layer, &b, f->tx);
-    linear(t, tv, layer, TG_ROLE_QKV_W, f->twide, in.tangent, in.value, N, at.stride, t->arch.width,
-           false);
+    tg_fisher_linear(t, tv, layer, TG_ROLE_QKV_W, f->twide, in.tangent, in.value, N, at.stride,
+                     t->arch.width, false);
     if (t->arch.qk_norm) qk_norms(f, s, tv, layer);
     tg_trunk_rope(t, f->twide, s->positions, N, false);
     t->be->ops->attention_tangent(
@@ -124,9 +126,10 @@ static void source(tg_fisher *f, const tg_pass_stack *s, const tg_trunk *tv, int
     const int C = t->arch.width, HD = tg_trunk_attn_width(&t->arch);
     const int GD = tg_trunk_kv_width(&t->arch);
     const reads in = enter(f, s, tv, layer, &b, f->tx);
-    linear(t, tv, layer, TG_ROLE_CROSS_Q_W, f->tq, in.tangent, in.value, s->n_tokens, HD, C, false);
-    linear(t, tv, layer, TG_ROLE_CROSS_K_W, f->tkv, f->tstates, p->b.states, p->enc.n_tokens,
-           2 * GD, C, false);
+    tg_fisher_linear(t, tv, layer, TG_ROLE_CROSS_Q_W, f->tq, in.tangent, in.value, s->n_tokens, HD,
+                     C, false);
+    tg_fisher_linear(t, tv, layer, TG_ROLE_CROSS_K_W, f->tkv, f->tstates, p->b.states,
+                     p->enc.n_tokens, 2 * GD, C, false);
     t->be->ops->attention_tangent(t->be, f->tatt, (tg_attn_rows){a->cq, a->ckv, a->ckv + GD},
                                   (tg_attn_rows){f->tq, f->tkv, f->tkv + GD}, NULL, a->catt,
                                   a->clse, HD, s->offsets, p->n_seqs, tg_pass_source(p));
@@ -141,8 +144,8 @@ static void mlp(tg_fisher *f, const tg_pass_stack *s, const tg_trunk *tv, int la
     const tg_branch b = tg_trunk_branch(t, layer, a, TG_BRANCH_MLP);
     const int N = s->n_tokens, F = t->arch.mlp_width;
     const reads in = enter(f, s, tv, layer, &b, from);
-    linear(t, tv, layer, TG_ROLE_UP_W, f->twide, in.tangent, in.value, N,
-           tg_trunk_up_width(&t->arch), t->arch.width, false);
+    tg_fisher_linear(t, tv, layer, TG_ROLE_UP_W, f->twide, in.tangent, in.value, N,
+                     tg_trunk_up_width(&t->arch), t->arch.width, false);
     tg_trunk_act(t, f->act, a->up, N);
     if (t->arch.gated)
         t->be->ops->gated_tangent(t->be, f->tact, f->twide, a->up, N, F, t->arch.act);
@@ -152,14 +155,25 @@ static void mlp(tg_fisher *f, const tg_pass_stack *s, const tg_trunk *tv, int la
     leave(f, s, tv, layer, &b, f->act, f->tact);
 }
 
-/* The embeddings are linear in their tables; a norm follows where there is one. */
+/* In step with tg_trunk_embed: linear in the tables and in what widens them; a norm has its own tangent. */
 static void embed(tg_fisher *f, const tg_pass_stack *s, const tg_trunk *tv) {
     const tg_trunk *t = &s->trunk;
-    float *to = t->arch.embed_norm ? f->tin : f->tx;
-    tg_trunk_embed(tv, to, &s->embed, s->tokens, s->positions, s->n_tokens);
-    if (t->arch.embed_norm)
-        tg_fisher_norm(f, t, &t->top, &tv->top, TG_ROLE_EMBED_NORM_W, f->tx, f->tin, s->embed.raw,
-                       s->embed.mean, s->embed.rstd, s->n_tokens);
+    const tg_arch *a = &t->arch;
+    const float *tpos = tv->top.w[TG_ROLE_POS_EMBED], *y = s->embed.raw;
+    const int N = s->n_tokens;
+    float *ty = a->embed_norm || a->narrow_embed ? f->tin : f->tx;
+    tg_trunk_tables(tv, ty, s->tokens, s->embed.types, s->positions, N);
+    if (a->embed_norm) {
+        ty = a->narrow_embed ? f->in : f->tx;
+        tg_fisher_norm(f, t, &t->top, &tv->top, TG_ROLE_EMBED_NORM_W, ty, f->tin, s->embed.raw,
+                       s->embed.mean, s->embed.rstd, N);
+        y = s->embed.narrow;
+    }
+    if (a->narrow_embed)
+        tg_fisher_linear(t, tv, TG_FISHER_TOP, TG_ROLE_EMBED_IN_W, f->tx, ty, y, N, a->width,
+                         a->embed_width, false);
+    if (tpos && (a->norm_first || a->wide_positions))
+        t->be->ops->embed_forward(t->be, f->tx, tpos, s->positions, N, a->width, true);
 }
 
 void tg_fisher_stack(tg_fisher *f, const tg_pass_stack *s, const tg_trunk *tv) {

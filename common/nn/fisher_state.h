@@ -21,7 +21,8 @@ struct tg_fisher {
     float *act, *tact;         /* (N,F) */
     float *tbias;              /* (2 reach + 1, H) of the stack being run, or NULL */
     float *tq, *tkv, *tstates; /* seq2seq: (N,H*D), (P,2G*D), (P,C) */
-    float *trows, *tlm;        /* (A,C) */
+    float *trows, *thidden;    /* (A,C) of the last layer; behind the final norm */
+    float *tlm;                /* (A,E) what the output matrix reads; may be thidden */
     float *logits, *tlogits;   /* (A, TG_FISHER_PANEL) */
     float *mean, *weight;      /* (A) */
 };
@@ -30,6 +31,11 @@ enum { TG_FISHER_PANEL = 1024 }; /* columns of the vocabulary at a time */
 
 /* f->tx = tangent of the last layer's output. */
 void tg_fisher_stack(tg_fisher *f, const tg_pass_stack *s, const tg_trunk *tv);
+/* ty (N,out) of x w + b of a layer, or of TG_FISHER_TOP; += when accumulate. */
+enum { TG_FISHER_TOP = -1 };
+void tg_fisher_linear(const tg_trunk *t, const tg_trunk *tv, int layer, tg_param_role role,
+                      float *ty, const float *tx, const float *x, int N, int out, int in,
+                      bool accumulate);
 /* ty (N,C) of a norm of x; ty is not tx. */
 void tg_fisher_norm(const tg_fisher *f, const tg_trunk *t, const tg_tensors *q,
                     const tg_tensors *qv, tg_param_role role, float *ty, const float *tx,

@@ -263,6 +263,17 @@ static void upload_or_clear(tg_pass *p, float *device, const float *host) {
         p->m->be->ops->fill(p->m->be, device, 0.0f, A);
 }
 
+void tg_pass_lm_backward(tg_pass *p, float *dhidden, float *dlm) {
+    const tg_trunk *t = &p->main.trunk;
+    const int A = p->n_actions, C = t->arch.width, E = tg_trunk_embed_width(&t->arch);
+    if (t->arch.logit_scale > 0)
+        t->be->ops->scale(t->be, dlm, t->arch.logit_scale, (size_t)A * (size_t)E);
+    if (!t->arch.narrow_embed) return;
+    if (t->top.g[TG_ROLE_HEAD_IN_W])
+        tg_pass_weight_backward(t, &t->top, TG_ROLE_HEAD_IN_W, dlm, p->b.hidden, A, E, C);
+    tg_pass_input_backward(t, &t->top, TG_ROLE_HEAD_IN_W, dhidden, dlm, A, E, C, false);
+}
+
 /* Gradients of the heads; dhidden (A,C) is overwritten. */
 static void heads_backward(tg_pass *p, float *dhidden, bool lm, bool value) {
     const tg_trunk *t = &p->main.trunk;
@@ -275,13 +286,7 @@ static void heads_backward(tg_pass *p, float *dhidden, bool lm, bool value) {
                            t->top.w[TG_ROLE_HEAD_W], b->act_token, b->lse, b->entropy, A, E,
                            t->arch.vocab_size, tg_pass_head(p));
     if (lm) p->kept_whole = false;
-    if (lm && t->arch.logit_scale > 0)
-        ops->scale(t->be, dlm, t->arch.logit_scale, (size_t)A * (size_t)E);
-    if (lm && t->arch.narrow_embed) {
-        if (t->top.g[TG_ROLE_HEAD_IN_W])
-            tg_pass_weight_backward(t, &t->top, TG_ROLE_HEAD_IN_W, dlm, b->hidden, A, E, C);
-        tg_pass_input_backward(t, &t->top, TG_ROLE_HEAD_IN_W, dhidden, dlm, A, E, C, false);
-    }
+    if (lm) tg_pass_lm_backward(p, dhidden, dlm);
     if (!value) return;
     ops->matmul(t->be, t->top.g[TG_ROLE_VALUE_W], b->dvalue, b->hidden, 1, C, A, true, false, true);
     ops->matmul(t->be, dhidden, b->dvalue, t->top.w[TG_ROLE_VALUE_W], A, C, 1, false, false, lm);

@@ -88,6 +88,8 @@ void tg_pass_layer(tg_pass *p, const tg_pass_stack *s, int layer, bool to_up);
 void tg_pass_stack_backward(tg_pass *p, tg_pass_stack *s);
 /* From the gradient of the rows behind the final norm, dhidden (A,C), which may be b.d1, to that of every parameter below. */
 void tg_pass_rows_backward(tg_pass *p, float *dhidden);
+/* From the gradient dlm (A,E) of what the output matrix reads to dhidden; the same memory unless embeddings are narrow. dlm is overwritten. */
+void tg_pass_lm_backward(tg_pass *p, float *dhidden, float *dlm);
 /* The parts of it that heads need too: dw and db of y = x w + b; dx += the gradient through a norm; dx = dy w^T, or +=. */
 void tg_pass_weight_backward(const tg_trunk *t, const tg_tensors *q, tg_param_role role,
                              const float *dy, const float *x, int N, int out, int in);

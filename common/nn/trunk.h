@@ -135,6 +135,9 @@ typedef struct tg_embed_acts {
 static inline int tg_trunk_embed_width(const tg_arch *a) {
     return a->narrow_embed ? a->embed_width : a->width;
 }
+/* y (N,E) = tables that are read before the norm and the product that widens; positions may come behind either. */
+void tg_trunk_tables(const tg_trunk *t, float *y, const int32_t *tokens, const int32_t *types,
+                     const int32_t *positions, int N);
 /* x (N,C) = embedded tokens at their positions. */
 void tg_trunk_embed(const tg_trunk *t, float *x, const tg_embed_acts *e, const int32_t *tokens,
                     const int32_t *positions, int N);

@@ -3,9 +3,8 @@
 
 #include "common/base/check.h"
 
-/* Tables that are read before the norm and the product that widens; positions may come behind either. */
-static void embed_tokens(const tg_trunk *t, float *y, const int32_t *tokens, const int32_t *types,
-                         const int32_t *positions, int N) {
+void tg_trunk_tables(const tg_trunk *t, float *y, const int32_t *tokens, const int32_t *types,
+                     const int32_t *positions, int N) {
     const tg_ops *ops = t->be->ops;
     const tg_arch *a = &t->arch;
     const float *table = t->top.w[TG_ROLE_POS_EMBED];
@@ -23,7 +22,7 @@ void tg_trunk_embed(const tg_trunk *t, float *x, const tg_embed_acts *e, const i
     const tg_arch *a = &t->arch;
     const float *table = t->top.w[TG_ROLE_POS_EMBED];
     float *y = a->embed_norm || a->narrow_embed ? e->raw : x;
-    embed_tokens(t, y, tokens, e->types, positions, N);
+    tg_trunk_tables(t, y, tokens, e->types, positions, N);
     if (a->embed_norm) {
         float *to = a->narrow_embed ? e->narrow : x;
         tg_trunk_norm(t, &t->top, TG_ROLE_EMBED_NORM_W, to, e->mean, e->rstd, e->raw, N);
