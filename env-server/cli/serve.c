@@ -29,6 +29,8 @@ static tg_status serve(const char *config, const tg_args *args, tg_server_opts *
     if (st == TG_OK) st = tg_loaded_open(&l, config, args, err);
     if (st != TG_OK) return st;
     tg_sd_notify("STATUS=loading the environment\nEXTEND_TIMEOUT_USEC=%d", LOAD_USEC);
+    l.settings.context.security = o->security;
+    l.settings.context.insecure = o->insecure;
     st = tg_env_open(&env, &l.settings, err);
     if (st == TG_OK) {
         st = tg_server_run(env, o, err);

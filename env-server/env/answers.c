@@ -1,4 +1,4 @@
-/* What an environment answers besides stepping: samples, metrics and rewards of finished texts.
+/* What an environment answers besides stepping: samples and metrics; and how rewards become one.
  * Pure reads of the environment, on any thread. */
 #include "env-server/env/env.h"
 
@@ -156,7 +156,7 @@ tg_status tg_env_metric(const tg_env *env, const tg_metric_request *req, tg_aren
     return st;
 }
 
-/* ---- rewards of finished texts ------------------------------------------------------------- */
+/* ---- rewards ------------------------------------------------------------------------------- */
 
 void tg_env_combine(const tg_env *env, const tg_reward_value *values, tg_reward_value *total) {
     *total = (tg_reward_value){TG_REWARD_OK, 0};
@@ -167,51 +167,4 @@ void tg_env_combine(const tg_env *env, const tg_reward_value *values, tg_reward_
     }
     if (total->status == TG_REWARD_OK && !isfinite(total->value)) total->status = TG_REWARD_INVALID;
     if (total->status != TG_REWARD_OK) total->value = (double)NAN;
-}
-
-static tg_status score_item(const tg_env *env, const tg_reward *only, const tg_score_item *item,
-                            tg_arena *arena, tg_score_result *out, tg_error *err) {
-    tg_sample sample = {.id = "", .prompt_text = item->prompt, .meta_json = item->meta_json};
-    sample.references = item->references, sample.n_references = item->n_references;
-    tg_reward_input in = {.sample = &sample, .done = true};
-    in.text = item->completion, in.text_len = strlen(item->completion);
-    const tg_reward *first = only ? only : env->rewards;
-    size_t n = only ? 1 : env->n_rewards;
-    tg_reward_value *values = tg_arena_array(arena, n, sizeof *values), total;
-    tg_component *components = tg_arena_array(arena, n, sizeof *components);
-    if (!values || !components) return tg_fail_nomem(err, n * sizeof *values);
-    tg_error why = {0};
-    *out = (tg_score_result){.id = item->id, .message = ""};
-    for (size_t k = 0; k < n; k++) {
-        if (tg_reward_score(&first[k], &in, 1, &values[k], &why) != TG_OK)
-            out->message = tg_arena_strdup(arena, why.msg);
-        if (!out->message) return tg_fail_nomem(err, sizeof why.msg);
-        components[k] = (tg_component){first[k].name, values[k].value, values[k].status};
-    }
-    if (only)
-        total = values[0];
-    else
-        tg_env_combine(env, values, &total);
-    out->status = total.status, out->value = total.value;
-    out->components = components, out->n_components = n;
-    return TG_OK;
-}
-
-tg_status tg_env_score(const tg_env *env, const tg_score_request *req, tg_arena *arena,
-                       tg_score_reply *out, tg_error *err) {
-    *out = (tg_score_reply){0};
-    const tg_reward *only = NULL;
-    for (size_t k = 0; k < env->n_rewards; k++)
-        if (!strcmp(env->rewards[k].name, req->fn)) only = &env->rewards[k];
-    if (*req->fn && !only)
-        return tg_fail(err, TG_NOINPUT, "this environment has no reward '%s'", req->fn);
-    if (!env->n_rewards) return tg_fail(err, TG_NOINPUT, "this environment has no reward_fn");
-    tg_score_result *results = tg_arena_array(arena, req->n ? req->n : 1, sizeof *results);
-    if (!results) return tg_fail_nomem(err, req->n * sizeof *results);
-    for (size_t i = 0; i < req->n; i++) {
-        tg_status st = score_item(env, only, &req->items[i], arena, &results[i], err);
-        if (st != TG_OK) return st;
-    }
-    *out = (tg_score_reply){results, req->n};
-    return TG_OK;
 }

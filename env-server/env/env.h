@@ -61,7 +61,8 @@ tg_status tg_env_samples(const tg_env *env, const tg_sample_range *range, tg_are
 tg_status tg_env_metric(const tg_env *env, const tg_metric_request *req, tg_arena *arena,
                         tg_metric_reply *out, tg_error *err) TG_MUST_CHECK;
 /* Rewards of finished texts. req->fn "": the weighted sum of all; else the reward of that name
- * (TG_NOINPUT: no such one). */
+ * (TG_NOINPUT: no such one). req->ranked: the items are samples of one prompt, judged together, which functions
+ * that rank need (TG_USAGE without it). */
 tg_status tg_env_score(const tg_env *env, const tg_score_request *req, tg_arena *arena,
                        tg_score_reply *out, tg_error *err) TG_MUST_CHECK;
 

@@ -28,9 +28,11 @@ static const tg_entry *const built[] = {
     &tg_reward_weighted.entry,
     &tg_reward_dense.entry,
     &tg_reward_per_reference.entry,
+    &tg_reward_ranked.entry,
     &tg_reward_plugin.entry,
     &tg_reward_process.entry,
     &tg_reward_http.entry,
+    &tg_reward_remote.entry,
     NULL,
 };
 
