@@ -32,30 +32,74 @@ INLINE const void *row_at(const void *cache, size_t row, size_t ld, const bool h
                 : (const void *)((const float *)cache + row * ld);
 }
 
-INLINE float product(const float *q, const void *row, size_t at, int D, const bool half) {
-    vf even = {0}, odd = {0};
-    int d = 0;
-    for (; d + 2 * LANES <= D; d += 2 * LANES) {
-        even += vload(q + d) * load(row, at + (size_t)d, half);
-        odd += vload(q + d + LANES) * load(row, at + (size_t)d + LANES, half);
-    }
-    float sum = vsum(even + odd);
-    for (; d < D; d++) sum += q[d] * load_one(row, at + (size_t)d, half);
-    return sum;
+enum { ROWS = 4 }; /* of the cache, at a time */
+
+/* The sums of four vectors: those of pairs of lanes meet, then of quarters. */
+INLINE void sum_rows(float out[ROWS], const vf v[ROWS]) {
+#if defined(TG_ISA_AVX512)
+#define SHUFFLE(x, y, a, b, c, d)                                                                  \
+    __builtin_shufflevector(x, y, a, b, c, d, a + 4, b + 4, c + 4, d + 4, a + 8, b + 8, c + 8,     \
+                            d + 8, a + 12, b + 12, c + 12, d + 12)
+    enum { SECOND = 16 };
+#elif defined(TG_ISA_AVX2)
+#define SHUFFLE(x, y, a, b, c, d)                                                                  \
+    __builtin_shufflevector(x, y, a, b, c, d, a + 4, b + 4, c + 4, d + 4)
+    enum { SECOND = 8 };
+#else
+#define SHUFFLE(x, y, a, b, c, d) __builtin_shufflevector(x, y, a, b, c, d)
+    enum { SECOND = 4 };
+#endif
+    enum { T = SECOND };
+    vf a = SHUFFLE(v[0], v[1], 0, T, 1, T + 1) + SHUFFLE(v[0], v[1], 2, T + 2, 3, T + 3);
+    vf b = SHUFFLE(v[2], v[3], 0, T, 1, T + 1) + SHUFFLE(v[2], v[3], 2, T + 2, 3, T + 3);
+    vf all = SHUFFLE(a, b, 0, 1, T, T + 1) + SHUFFLE(a, b, 2, 3, T + 2, T + 3);
+#undef SHUFFLE
+#if defined(TG_ISA_AVX512)
+    all += __builtin_shufflevector(all, all, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+#endif
+#if defined(TG_ISA_AVX512) || defined(TG_ISA_AVX2)
+    all += __builtin_shufflevector(all, all, 4, 5, 6, 7, 0, 1, 2, 3
+#if defined(TG_ISA_AVX512)
+                                   ,
+                                   4, 5, 6, 7, 0, 1, 2, 3
+#endif
+    );
+#endif
+    memcpy(out, &all, ROWS * sizeof *out);
 }
 
-/* out += p row, for two rows. */
-INLINE void add_rows(float *out, float p0, const void *r0, float p1, const void *r1, size_t at,
-                     int D, const bool half) {
+/* out[i] = q . row i */
+INLINE void products(float out[ROWS], const float *q, const void *const row[ROWS], size_t at, int D,
+                     const bool half) {
+    vf sum[ROWS] = {{0}};
     int d = 0;
     for (; d + LANES <= D; d += LANES) {
-        vf sum = vload(out + d) + load(r0, at + (size_t)d, half) * p0;
-        vstore(out + d, sum + load(r1, at + (size_t)d, half) * p1);
+        const vf x = vload(q + d);
+        for (int i = 0; i < ROWS; i++) sum[i] += x * load(row[i], at + (size_t)d, half);
     }
-    for (; d < D; d++) {
-        float sum = out[d] + load_one(r0, at + (size_t)d, half) * p0;
-        out[d] = sum + load_one(r1, at + (size_t)d, half) * p1;
+    sum_rows(out, sum);
+    for (; d < D; d++)
+        for (int i = 0; i < ROWS; i++) out[i] += q[d] * load_one(row[i], at + (size_t)d, half);
+}
+
+/* out += p[i] row i */
+INLINE void add_rows(float *out, const float p[ROWS], const void *const row[ROWS], size_t at, int D,
+                     const bool half) {
+    int d = 0;
+    for (; d + LANES <= D; d += LANES) {
+        vf sum = vload(out + d);
+        for (int i = 0; i < ROWS; i++) sum += load(row[i], at + (size_t)d, half) * p[i];
+        vstore(out + d, sum);
     }
+    for (; d < D; d++)
+        for (int i = 0; i < ROWS; i++) out[d] += load_one(row[i], at + (size_t)d, half) * p[i];
+}
+
+/* Rows j .. j + ROWS - 1 of n; behind the last one it comes again. */
+INLINE void find_rows(const void *row[ROWS], const void *cache, int j, int n, size_t ld,
+                      const bool half) {
+    for (int i = 0; i < ROWS; i++)
+        row[i] = row_at(cache, (size_t)(j + i < n ? j + i : n - 1), ld, half);
 }
 
 /* Products become scores; key 0 of them lies `distance` rows before the query. */
@@ -106,22 +150,22 @@ INLINE void decode(const tg_decode_task *t, const bool half) {
     memset(t->out, 0, (size_t)t->heads * (size_t)t->D * sizeof *t->out);
     for (int j0 = 0; j0 < t->n; j0 += BLOCK) {
         const int m = t->n - j0 < BLOCK ? t->n - j0 : BLOCK;
-        for (int j = 0; j < m; j++) {
-            const void *row = row_at(t->k, (size_t)(j0 + j), t->ld, half);
+        const void *row[ROWS];
+        for (int j = 0; j < m; j += ROWS) {
+            find_rows(row, t->k, j0 + j, t->n, t->ld, half);
             for (int h = 0; h < t->heads; h++)
-                s[h][j] = product(t->q + (size_t)h * t->q_step, row, head_at(t, h), t->D, half);
+                products(s[h] + j, t->q + (size_t)h * t->q_step, row, head_at(t, h), t->D, half);
         }
         for (int h = 0; h < t->heads; h++) {
             shape_scores(s[h], m, &t->shape[h], t->n - 1 - j0);
             softmax_block(s[h], m, &top[h], &sum[h], t->out + (size_t)h * (size_t)t->D, t->D);
-            if (m % 2) s[h][m] = 0; /* m < BLOCK: rows are added two by two */
+            for (int j = m; j % ROWS; j++) s[h][j] = 0; /* rows that came again */
         }
-        for (int j = 0; j < m; j += 2) {
-            const void *r0 = row_at(t->v, (size_t)(j0 + j), t->ld, half);
-            const void *r1 = j + 1 < m ? row_at(t->v, (size_t)(j0 + j + 1), t->ld, half) : r0;
+        for (int j = 0; j < m; j += ROWS) {
+            find_rows(row, t->v, j0 + j, t->n, t->ld, half);
             for (int h = 0; h < t->heads; h++)
-                add_rows(t->out + (size_t)h * (size_t)t->D, s[h][j], r0, s[h][j + 1], r1,
-                         head_at(t, h), t->D, half);
+                add_rows(t->out + (size_t)h * (size_t)t->D, s[h] + j, row, head_at(t, h), t->D,
+                         half);
         }
     }
     for (int h = 0; h < t->heads && t->n > 0; h++)
