@@ -7,11 +7,13 @@
 #include "common/base/file.h"
 #include "common/base/rng.h"
 #include "common/base/str.h"
+#include "common/nn/cpu/kernels.h"
 #include "common/nn/pass.h"
 #include "learner/optim/optim.h"
 #include "learner/policy/generate.h"
 #include "tests/support/bench_line.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,6 +217,7 @@ static void open_generator(bench *b) {
     s.do_sample = false;
     s.max_new_tokens = NEW;
     s.weights = b->weights;
+    s.half_cache = strstr(b->name, "_kv") != NULL;
     must(tg_generator_create(
         &b->generator, b->model, &s,
         is_t5(b) ? (tg_decoder_caps){.slots = b->slots, .len = NEW + 1, .src = PROMPT}
@@ -236,8 +239,8 @@ static void bench_decode(bench *b) {
     /* A step reads every matrix, and all keys and values; the prompts go through everything but the head. */
     const double matrices = matrix_weights(a), head = (double)a->width * a->vocab_size;
     const double row = 2.0 * a->n_layers * a->width * (PROMPT + NEW / 2.0);
-    const double bytes =
-        (b->weights == TG_WEIGHT_PACKED_BF16 ? 2 : 4) * matrices + 4 * row * b->slots;
+    const double bytes = (b->weights == TG_WEIGHT_PACKED_BF16 ? 2 : 4) * matrices +
+                         (strstr(b->name, "_kv") ? 2 : 4) * row * b->slots;
     const double prompts = 2 * (matrices - head) * PROMPT, steps = (2 * matrices + 2 * row) * NEW;
     char note[64];
     snprintf(note, sizeof note, "  %.0f new tokens/s", b->slots * NEW / seconds);
@@ -270,6 +273,46 @@ static void head_both(void *arg) {
     head_forward(b);
     b->be->ops->head_backward(b->be, b->dx, b->dw, b->dlogp, b->dlogp, b->x, b->w, b->tokens,
                               b->lse, b->entropy, HEAD_ROWS, 768, 50257, (tg_head_extra){0});
+}
+
+/* What bf16 weights do to the log-probs of a scoring pass: as a reference (reference_dtype) or in rollouts (decode_dtype). `times`: all
+ * weights are multiplied by it, because a fresh model's distributions are nearly flat. */
+static void bf16_effect(bench *b, float times) {
+    const int N = b->packed.n_actions;
+    float *half = allocated(tg_alloc_array((size_t)N, sizeof *half));
+    double sum = 0, square = 0, most = 0, entropy = 0;
+    tg_model *m;
+    tg_pass *pass;
+    must(tg_model_create(&m, b->be, &b->arch, 0, 1, &err));
+    b->be->ops->scale(b->be, m->data, times, m->params.total);
+    b->be->ops->scale(b->be, b->model->data, times, m->params.total);
+    tg_model_changed(b->model);
+    must(tg_pass_forward(b->pass, &b->packed, (tg_pass_out){.logp = b->logp, .entropy = b->entropy},
+                         &err));
+    must(tg_model_halve(m, &err));
+    must(tg_pass_create(&pass, m, (tg_pass_caps){.tokens = N, .seqs = b->batch, .actions = N},
+                        false, &err));
+    must(tg_pass_forward(pass, &b->packed, (tg_pass_out){.logp = half}, &err));
+    for (int i = 0; i < N; i++) {
+        const double d = (double)half[i] - (double)b->logp[i];
+        sum += d, square += d * d, most = fmax(most, fabs(d)), entropy += (double)b->entropy[i];
+    }
+    printf("%-34s weights x %g, entropy %5.2f: log-probs off by %.1e (root mean square), %.1e "
+           "(mean), %.1e (most)\n",
+           b->name, (double)times, entropy / N, sqrt(square / N), sum / N, most);
+    printf("json {\"bench\": \"%s\", \"who\": \"textgen\", \"isa\": \"%s\", \"times\": %g, "
+           "\"entropy\": %.4g, \"rms\": %.4g, \"mean\": %.4g, \"most\": %.4g}\n",
+           b->name, b->be->kernels->isa, (double)times, entropy / N, sqrt(square / N), sum / N,
+           most);
+    tg_pass_destroy(&pass);
+    tg_model_destroy(&m);
+    tg_free(half);
+}
+
+static void bench_bf16_effect(bench *b) {
+    open_pass(b, false);
+    bf16_effect(b, 1);
+    bf16_effect(b, 2);
 }
 
 static float *device(bench *b, size_t n) {
@@ -317,6 +360,8 @@ static const struct {
     {"gpt2-124m/decode_b16_unpacked", bench_decode, 16, TG_WEIGHT_PLAIN},
     {"gpt2-124m/decode_b16_bf16", bench_decode, 16, TG_WEIGHT_PACKED_BF16},
     {"gpt2-124m/decode_b1_bf16", bench_decode, 1, TG_WEIGHT_PACKED_BF16},
+    {"gpt2-124m/decode_b16_bf16_kv", bench_decode, 16, TG_WEIGHT_PACKED_BF16},
+    {"gpt2-124m/bf16_effect", bench_bf16_effect, 0, 0},
     {"t5-base/forward", bench_forward, 0, 0},
     {"t5-base/train_step", bench_train_step, 0, 0},
     {"t5-base/decode_b16", bench_t5_decode, 16, TG_WEIGHT_PACKED},

@@ -138,6 +138,8 @@ static void test_forms(ops_ctx *c, const int shape[3], bool masked, double cap) 
     for (int form = PACKED; form <= HALF && ops_wanted(c, "head_forward"); form++) {
         make_forward(&f, c, n, C, V, 1, cap, masked);
         f.d[3] = form;
+        /* x may be rounded to bf16 too (op/linear.h) */
+        for (int i = 0; i < f.n && form == HALF; i++) f.buf[i].tol *= 4000;
         ops_compare(c, &f);
     }
     if (!ops_wanted(c, "head_backward")) return;

@@ -41,7 +41,9 @@ static void make_linear(ops_problem *p, ops_ctx *c, const int shape[3], int form
     const size_t m = (size_t)shape[0], n = (size_t)shape[1], k = (size_t)shape[2];
     ops_begin(p, c, "linear", run_linear, "M=%d N=%d K=%d %s%s%s%s", shape[0], shape[1], shape[2],
               forms[form], tb ? " tb" : "", bias ? " bias" : "", accumulate ? " +=" : "");
-    ops_out(p, "y", m * n, 1e-7 * (5 + 12 * sqrt(shape[2])));
+    /* x may be rounded to bf16 too (op/linear.h) */
+    const double unit = form == TG_WEIGHT_PACKED_BF16 ? 1e-3 : 1e-7;
+    ops_out(p, "y", m * n, unit * (5 + 12 * sqrt(shape[2])));
     ops_in(p, "x", m * k, 1);
     ops_in(p, "w", k * n, 1);
     if (bias)

@@ -28,13 +28,17 @@ typedef struct tg_gemm {
     const float *a, *b, *bias;
     const void *packed; /* in place of b: tg_cpu_weight_pack's panels */
     int packed_depth;   /* of which depth: K */
-    bool half;          /* they are bf16 */
+    bool half;          /* they are bf16; not with ta */
     int M, N, K, ldc, lda, ldb;
     bool ta, tb, accumulate;
     int tile_cols;
     void (*after)(void *arg, int m, int n, int rows, int cols);
     void *arg;
 } tg_gemm;
+/* Steps of a packed panel of K: bf16 comes in pairs. */
+static inline int tg_cpu_packed_depth(int K, bool half) {
+    return half ? (K + 1) / 2 * 2 : K;
+}
 void tg_cpu_gemm(tg_backend *be, const tg_gemm *g);
 float *tg_cpu_gemm_scratch(tg_backend *be);
 

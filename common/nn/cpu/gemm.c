@@ -30,7 +30,8 @@ typedef struct gemm_job {
     int groups;      /* that the panels are in */
     int tile_cols;   /* columns of a tile */
     int tiles_across;
-    bool last; /* of the pieces of K */
+    bool last;  /* of the pieces of K */
+    bool pairs; /* rows are packed as pairs of bf16 */
 } gemm_job;
 
 /* Rows are spread over panels evenly: 16 rows are 8 and 8, not 14 and 2. */
@@ -38,13 +39,22 @@ static int panel_row(const gemm_job *j, int panel) {
     return (int)((int64_t)j->rows * panel / j->panels);
 }
 
+/* Words of a packed row: floats, or pairs. */
+static size_t row_words(const gemm_job *j) {
+    return j->pairs ? ((size_t)j->g->K + 1) / 2 : (size_t)j->g->K;
+}
+
 static void pack_panel(void *arg, int panel) {
     const gemm_job *j = arg;
     const tg_gemm *g = j->g;
     const int at = panel_row(j, panel), rows = panel_row(j, panel + 1) - at;
     const size_t row = (size_t)(j->first + at);
-    j->k->pack_rows(j->packed + (size_t)at * (size_t)g->K,
-                    g->a + (g->ta ? row : row * (size_t)g->lda), (size_t)g->lda, g->ta, rows, g->K);
+    const float *from = g->a + (g->ta ? row : row * (size_t)g->lda);
+    float *to = j->packed + (size_t)at * row_words(j);
+    if (j->pairs)
+        j->k->pack_pairs((uint32_t *)(void *)to, from, (size_t)g->lda, rows, g->K);
+    else
+        j->k->pack_rows(to, from, (size_t)g->lda, g->ta, rows, g->K);
 }
 
 /* Where op(b) (k, n) lies. */
@@ -55,27 +65,31 @@ static const float *b_at(const tg_gemm *g, int k, int n) {
 
 /* A panel of b: the columns from n on, rows from k on. */
 static const char *packed_at(const tg_gemm *g, int k, int n, int nr) {
-    const size_t at = ((size_t)(n / nr) * (size_t)g->packed_depth + (size_t)k) * (size_t)nr;
+    const size_t depth = (size_t)tg_cpu_packed_depth(g->packed_depth, g->half);
+    const size_t at = ((size_t)(n / nr) * depth + (size_t)k) * (size_t)nr;
     return (const char *)g->packed + at * (g->half ? sizeof(uint16_t) : sizeof(float));
 }
 
 /* The panel at (k, n) is fetched while the first two panels of a, or the only one, meet the one before. What is packed is one run of
  * memory. Else the rows of b, or with tb its columns, are taken in turn, a line of each. */
-static tg_fetch look_ahead(const tg_gemm *g, int k, int n, int i, int panels, int nr) {
+static void look_ahead(tg_fetch *f, const tg_gemm *g, int k, int n, int i, int panels, int nr) {
     const size_t line = 64, half = panels > 1 ? 0 : line, share = panels > 1 ? (size_t)i : 0;
-    if (g->packed) {
-        const size_t part = (size_t)DEPTH * line; /* half of a panel that is 32 floats wide */
-        const char *at = packed_at(g, k, n, nr) + share * part;
-        return (tg_fetch){.at = at, .pair = half, .step = line + half, .jump = line + half};
-    }
     const size_t ld = (size_t)g->ldb * sizeof(float);
-    const char *at = (const char *)b_at(g, k, n);
-    if (!g->tb) return (tg_fetch){.at = at + share * line, .pair = half, .step = ld, .jump = ld};
-    return (tg_fetch){.at = at + share * (DEPTH / 2) * sizeof(float),
-                      .pair = half,
-                      .step = ld,
-                      .jump = line + half - (size_t)(nr - 1) * ld,
-                      .turn = nr - 1};
+    f->pair = half;
+    if (g->packed) {
+        /* half of a panel that is 32 floats wide; a bf16 panel is half as large and has half the steps */
+        const size_t part = (size_t)(g->half ? DEPTH / 2 : DEPTH) * line;
+        f->at = packed_at(g, k, n, nr) + share * part;
+        f->step = f->jump = line + half;
+    } else if (!g->tb) {
+        f->at = (const char *)b_at(g, k, n) + share * line;
+        f->step = f->jump = ld;
+    } else {
+        f->at = (const char *)b_at(g, k, n) + share * (DEPTH / 2) * sizeof(float);
+        f->step = ld;
+        f->jump = line + half - (size_t)(nr - 1) * ld;
+        f->turn = nr - 1;
+    }
 }
 
 /* Where in the matrices a panel of b stands, and the one after it. */
@@ -97,12 +111,18 @@ static void multiply_panel(const gemm_job *j, int p0, int p1, const place *at, c
     for (int p = p0; p < p1; p++) {
         const int row = panel_row(j, p);
         block.rows = panel_row(j, p + 1) - row;
-        block.a = j->packed + (size_t)row * (size_t)g->K + (size_t)at->k * (size_t)block.rows;
+        block.a = j->packed + (size_t)row * row_words(j) +
+                  (size_t)(j->pairs ? at->k / 2 : at->k) * (size_t)block.rows;
         block.c = g->c + (size_t)(j->first + row) * (size_t)g->ldc + at->n;
-        block.fetch = p - p0 < 2 && !(g->packed && j->rows < FETCH_FROM)
-                          ? look_ahead(g, at->next_k, at->next_n, p - p0, p1 - p0, nr)
-                          : (tg_fetch){.at = b};
-        j->k->gemm_block(&block);
+        /* Member by member: a copy of the whole would be loaded wider than it was stored, and wait for all stores before it. */
+        if (p - p0 < 2 && !(g->packed && j->rows < FETCH_FROM))
+            look_ahead(&block.fetch, g, at->next_k, at->next_n, p - p0, p1 - p0, nr);
+        else if (p - p0 < 3)
+            memset(&block.fetch, 0, sizeof block.fetch), block.fetch.at = b;
+        if (j->pairs)
+            j->k->gemm_pairs(&block);
+        else
+            j->k->gemm_block(&block);
     }
 }
 
@@ -168,6 +188,7 @@ static void clear(const tg_gemm *g) {
 void tg_cpu_gemm(tg_backend *be, const tg_gemm *g) {
     enum { PIECE = 32 * DEPTH };
     if (g->M <= 0 || g->N <= 0) return;
+    TG_ASSERT(!(g->half && g->ta));
     if (g->K <= 0) clear(g);
     for (int k = 0; k < g->K; k += PIECE) {
         tg_gemm piece = *g;
@@ -182,7 +203,8 @@ void tg_cpu_gemm(tg_backend *be, const tg_gemm *g) {
         gemm_job j = {.g = &piece,
                       .k = be->kernels,
                       .packed = tg_cpu_gemm_scratch(be),
-                      .last = k + piece.K == g->K};
+                      .last = k + piece.K == g->K,
+                      .pairs = g->half && be->kernels->gemm_pairs};
         for (int r = 0; r < runs; r++) {
             j.first = (int)((int64_t)g->M * r / runs);
             j.rows = (int)((int64_t)g->M * (r + 1) / runs) - j.first;

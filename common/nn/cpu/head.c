@@ -57,7 +57,7 @@ static int set_panel(head_job *j, int first, int V) {
 static tg_gemm logits_of(const head_job *j, const float *x, const float *w, int rows, int cols,
                          int C) {
     const tg_weight *packed = &j->extra.packed;
-    const size_t before = (size_t)j->first * (size_t)C; /* whole panels of what is packed too */
+    const size_t before = (size_t)j->first; /* whole panels of what is packed too */
     tg_gemm g = {.c = j->logits,
                  .a = x,
                  .M = rows,
@@ -70,11 +70,12 @@ static tg_gemm logits_of(const head_job *j, const float *x, const float *w, int 
                  .tile_cols = TILE,
                  .arg = (void *)(uintptr_t)j};
     if (packed->form == TG_WEIGHT_PLAIN) {
-        g.b = w + before;
+        g.b = w + before * (size_t)C;
         return g;
     }
     g.half = packed->form == TG_WEIGHT_PACKED_BF16;
-    g.packed = (const char *)packed->data + before * (g.half ? sizeof(uint16_t) : sizeof(float));
+    g.packed = (const char *)packed->data + before * (size_t)tg_cpu_packed_depth(C, g.half) *
+                                                (g.half ? sizeof(uint16_t) : sizeof(float));
     g.packed_depth = C;
     return g;
 }

@@ -7,7 +7,7 @@
 
 extern const tg_cpu_kernels tg_plain_kernels;
 #if defined(__x86_64__)
-extern const tg_cpu_kernels tg_avx2_kernels, tg_avx512_kernels;
+extern const tg_cpu_kernels tg_avx2_kernels, tg_avx512_kernels, tg_avx512_bf16_kernels;
 
 static bool has_avx2(void) {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -20,10 +20,11 @@ static bool has_avx512(void) {
 #endif
 
 const tg_cpu_kernels *tg_cpu_kernels_choose(void) {
-    const tg_cpu_kernels *found[3];
+    const tg_cpu_kernels *found[4];
     int n = 0;
 #if defined(__x86_64__)
     __builtin_cpu_init();
+    if (has_avx512() && __builtin_cpu_supports("avx512bf16")) found[n++] = &tg_avx512_bf16_kernels;
     if (has_avx512()) found[n++] = &tg_avx512_kernels;
     if (has_avx2()) found[n++] = &tg_avx2_kernels;
 #endif

@@ -62,8 +62,8 @@ typedef struct tg_fetch {
 typedef struct tg_gemm_block {
     float *c;
     size_t ldc;
-    const float *a;
-    const void *b; /* f32, or with `half` bf16 */
+    const void *a; /* f32, or for gemm_pairs pairs of bf16 */
+    const void *b; /* f32, or with `half` pairs of bf16 */
     const float *bias;
     int rows, cols, depth;
     bool half, add;
@@ -100,9 +100,12 @@ typedef struct tg_cpu_kernels {
     /* Up to gemm_rows rows of a (rows, K), or of its transpose; up to gemm_cols columns of b (K, cols), or of its transpose. */
     void (*pack_rows)(float *to, const float *a, size_t lda, bool ta, int rows, int K);
     void (*pack_cols)(float *to, const float *b, size_t ldb, bool tb, int cols, int K);
-    /* A packed panel of K steps as bf16: columns j and gemm_cols / 2 + j lie beside each other. */
+    /* A packed panel of K steps as bf16: steps k and k + 1 of a column lie beside each other; K is rounded up to even. */
     void (*halve_cols)(uint16_t *to, const float *from, int K);
     void (*gemm_block)(const tg_gemm_block *g);
+    /* gemm_pairs.c, of machines that multiply bf16 (else NULL): as pack_rows, rounded; the product of such rows and a bf16 panel. */
+    void (*pack_pairs)(uint32_t *to, const float *a, size_t lda, int rows, int K);
+    void (*gemm_pairs)(const tg_gemm_block *g);
 
     /* bf16.c */
     void (*narrow)(uint16_t *to, const float *from, size_t n); /* to nearest even */
@@ -191,8 +194,7 @@ typedef struct tg_cpu_kernels {
                    size_t ldb, int M, int N, int K, bool accumulate);
 } tg_cpu_kernels;
 
-/* The best table for this machine, or the one named by $TEXTGEN_CPU_ISA (plain, avx2, avx512) if
- * the machine has it. */
+/* The best table for this machine, or the one named by $TEXTGEN_CPU_ISA (plain, avx2, avx512, avx512_bf16) if the machine has it. */
 const tg_cpu_kernels *tg_cpu_kernels_choose(void);
 
 #endif

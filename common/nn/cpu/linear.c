@@ -43,7 +43,8 @@ static void pack_panel(void *arg, int panel) {
     float some[DEPTH * MAX_COLS];
     for (int k = 0; k < j->K; k += DEPTH) {
         const int depth = TG_MIN(DEPTH, j->K - k);
-        const size_t at = ((size_t)panel * (size_t)j->K + (size_t)k) * (size_t)nr;
+        const size_t steps = (size_t)tg_cpu_packed_depth(j->K, j->half);
+        const size_t at = ((size_t)panel * steps + (size_t)k) * (size_t)nr;
         const float *from =
             j->w + (j->tb ? (size_t)n * ld + (size_t)k : (size_t)k * ld + (size_t)n);
         j->k->pack_cols(j->half ? some : (float *)j->packed + at, from, ld, j->tb, cols, depth);
@@ -62,17 +63,15 @@ void tg_cpu_weight_pack(tg_backend *be, void *packed, const float *w, int N, int
 static void copy_row(void *arg, int i) {
     const weight_job *j = arg;
     const size_t nr = (size_t)*j->k->gemm_cols, n = (size_t)j->ids[i], K = (size_t)j->K;
-    size_t at = n / nr * K * nr, column = n % nr;
-    if (j->half) column = column < nr / 2 ? 2 * column : 2 * (column - nr / 2) + 1;
-    at += column;
-    const float *full = j->weight.data;
-    const uint16_t *half = j->weight.data;
+    const size_t at = n / nr * (size_t)tg_cpu_packed_depth(j->K, j->half) * nr, column = n % nr;
+    const float *full = (const float *)j->weight.data + at;
+    const uint16_t *half = (const uint16_t *)j->weight.data + at;
     float *y = j->y + (size_t)i * K;
     for (size_t k = 0; k < K; k++)
         if (j->half)
-            y[k] = tg_f32_of_bf16(half[at + k * nr]);
+            y[k] = tg_f32_of_bf16(half[(k / 2 * nr + column) * 2 + k % 2]);
         else
-            y[k] = full[at + k * nr];
+            y[k] = full[k * nr + column];
 }
 
 void tg_cpu_weight_rows(tg_backend *be, float *y, tg_weight w, const int32_t *ids, int n, int N,

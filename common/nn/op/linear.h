@@ -5,7 +5,8 @@
  * weight_pack: the weight w, (K,N) or with tb (N,K), into tg_weight_bytes(N, K, form) bytes at `packed`; form is not PLAIN.
  * weight_rows: y (n,K) = columns ids[i] of op(w), which is packed or has tb: rows of an embedding. ids (n) within N (validated above).
  *
- * bf16 is rounded to nearest even; products and sums are f32. x aliases nothing. */
+ * bf16 is rounded to nearest even; sums are f32. With bf16 weights x is rounded too where the machine multiplies bf16 by bf16 (cpu:
+ * avx512_bf16); else it stays f32. x aliases nothing. */
 #ifndef TG_NN_OP_LINEAR_H
 #define TG_NN_OP_LINEAR_H
 
@@ -27,9 +28,11 @@ typedef struct tg_weight {
     bool tb; /* PLAIN: stored (N,K) */
 } tg_weight;
 
-/* Columns are rounded up to 32. */
+/* Columns are rounded up to 32, rows of bf16 to pairs. */
 static inline size_t tg_weight_bytes(int N, int K, tg_weight_form form) {
-    return ((size_t)N + 31) / 32 * 32 * (size_t)K * (form == TG_WEIGHT_PACKED_BF16 ? 2 : 4);
+    const size_t columns = ((size_t)N + 31) / 32 * 32;
+    return form == TG_WEIGHT_PACKED_BF16 ? columns * (((size_t)K + 1) / 2) * 4
+                                         : columns * (size_t)K * 4;
 }
 
 typedef void tg_op_linear(struct tg_backend *be, float *y, const float *x, tg_weight w,

@@ -9,6 +9,10 @@ void TG_KERNEL(pack_rows)(float *to, const float *a, size_t lda, bool ta, int ro
 void TG_KERNEL(pack_cols)(float *to, const float *b, size_t ldb, bool tb, int cols, int K);
 void TG_KERNEL(halve_cols)(uint16_t *to, const float *from, int K);
 void TG_KERNEL(gemm_block)(const tg_gemm_block *g);
+#if defined(TG_ISA_AVX512)
+void TG_KERNEL(pack_pairs)(uint32_t *to, const float *a, size_t lda, int rows, int K);
+void TG_KERNEL(gemm_pairs)(const tg_gemm_block *g);
+#endif
 void TG_KERNEL(narrow)(uint16_t *to, const float *from, size_t n);
 void TG_KERNEL(act)(float *y, const float *x, size_t n, int kind);
 void TG_KERNEL(act_grad)(float *dx, const float *dy, const float *x, size_t n, int kind);
@@ -65,5 +69,8 @@ void TG_KERNEL(skinny)(float *out, size_t ldo, const float *a, size_t lda, bool 
                        size_t ldb, int M, int N, int K, bool accumulate);
 
 extern const tg_cpu_kernels TG_KERNEL(kernels);
+#if defined(TG_ISA_AVX512)
+extern const tg_cpu_kernels tg_avx512_bf16_kernels; /* the same, and products of bf16 */
+#endif
 
 #endif
