@@ -116,22 +116,23 @@ static tg_status take_section(const tg_run_config *c, const char *name, const tg
 }
 
 static tg_status take_sections(tg_run_config *c, tg_error *err) {
-    tg_status st = take_section(c, "alg", &c->alg, true, err);
+    tg_status st = take_section(c, "alg", &c->alg, !c->env_only, err);
     if (st != TG_OK) return st;
-    const tg_node *id = tg_node_get(c->alg, "id");
-    if (!id || id->kind != TG_NODE_SCALAR)
+    const tg_node *id = c->alg ? tg_node_get(c->alg, "id") : NULL;
+    if (c->alg && (!id || id->kind != TG_NODE_SCALAR))
         return tg_node_fail(id ? id : c->alg, "alg.id", err,
                             "is required: expected an algorithm's name, such as ppo");
-    c->supervised = strstr(id->text, "supervised") != NULL;
+    c->supervised = id && strstr(id->text, "supervised");
+    bool rewarded = c->alg && !c->supervised;
     struct {
         const char *name;
         const tg_node **section;
         bool required;
     } rest[] = {{"tokenizer", &c->tokenizer, true},
-                {"reward_fn", &c->reward_fn, !c->supervised},
+                {"reward_fn", &c->reward_fn, rewarded},
                 {"datapool", &c->datapool, true},
                 {"env", &c->env, !c->supervised},
-                {"train_evaluation", &c->train_evaluation, true}};
+                {"train_evaluation", &c->train_evaluation, c->alg != NULL}};
     for (size_t i = 0; st == TG_OK && i < sizeof rest / sizeof *rest; i++)
         st = take_section(c, rest[i].name, rest[i].section, rest[i].required, err);
     return st;
@@ -151,25 +152,40 @@ static tg_status check_all(tg_run_config *c, tg_error *err) {
     return st == TG_OK ? take_sections(c, err) : st;
 }
 
-tg_status tg_run_config_init(tg_run_config *out, tg_arena *arena, tg_node *root, tg_error *err) {
-    *out = (tg_run_config){.arena = *arena, .root = root, .file = root->file};
+static tg_status init(tg_run_config *out, tg_arena *arena, tg_node *root, bool env_only,
+                      tg_error *err) {
+    *out = (tg_run_config){.arena = *arena, .root = root, .file = root->file, .env_only = env_only};
     *arena = (tg_arena){0};
     tg_status st = check_all(out, err);
     if (st != TG_OK) tg_run_config_fini(out);
     return st;
 }
 
-tg_status tg_run_config_load(tg_run_config *out, const char *path, const char *const *overrides,
-                             size_t n_overrides, tg_error *err) {
+tg_status tg_run_config_init(tg_run_config *out, tg_arena *arena, tg_node *root, tg_error *err) {
+    return init(out, arena, root, false, err);
+}
+
+static tg_status load(tg_run_config *out, const char *path, const char *const *overrides,
+                      size_t n_overrides, bool env_only, tg_error *err) {
     *out = (tg_run_config){0};
     tg_arena arena = {0};
     tg_node *root;
     tg_status st = tg_tree_load(&arena, path, &root, err);
     for (size_t i = 0; st == TG_OK && i < n_overrides; i++)
         st = tg_tree_override(&arena, root, overrides[i], err);
-    if (st == TG_OK) return tg_run_config_init(out, &arena, root, err);
+    if (st == TG_OK) return init(out, &arena, root, env_only, err);
     tg_arena_fini(&arena);
     return st;
+}
+
+tg_status tg_run_config_load(tg_run_config *out, const char *path, const char *const *overrides,
+                             size_t n_overrides, tg_error *err) {
+    return load(out, path, overrides, n_overrides, false, err);
+}
+
+tg_status tg_run_config_load_env(tg_run_config *out, const char *path, const char *const *overrides,
+                                 size_t n_overrides, tg_error *err) {
+    return load(out, path, overrides, n_overrides, true, err);
 }
 
 void tg_run_config_fini(tg_run_config *c) {

@@ -47,6 +47,7 @@ typedef struct tg_run_config {
     const char *compat; /* NULL or "rl4lms" */
     int64_t workers;
     bool supervised; /* alg.id names supervised training: no env and no reward are needed */
+    bool env_only;   /* read for an environment: no alg, train_evaluation and reward are needed */
     tg_learner_config learner;
     tg_pool_config pool;
     /* Section nodes, borrowed from root: maps, or NULL when absent. */
@@ -56,6 +57,9 @@ typedef struct tg_run_config {
 
 tg_status tg_run_config_load(tg_run_config *out, const char *path, const char *const *overrides,
                              size_t n_overrides, tg_error *err) TG_MUST_CHECK;
+/* As load, for an environment that no learner of this config drives. */
+tg_status tg_run_config_load_env(tg_run_config *out, const char *path, const char *const *overrides,
+                                 size_t n_overrides, tg_error *err) TG_MUST_CHECK;
 /* As load, on a tree that was built elsewhere: *arena is taken over (also on failure), root lies in
  * it. */
 tg_status tg_run_config_init(tg_run_config *out, tg_arena *arena, tg_node *root,

@@ -10,7 +10,8 @@ tg_status tg_loaded_open(tg_loaded *l, const char *config, const tg_args *args, 
     else if (args->n_positional)
         return tg_fail(err, TG_USAGE, "unexpected argument \"%s\"", args->positional[0]);
     if (!config) return tg_fail(err, TG_USAGE, "a config file is needed: --config FILE");
-    tg_status st = tg_run_config_load(&l->config, config, args->overrides, args->n_overrides, err);
+    tg_status st =
+        tg_run_config_load_env(&l->config, config, args->overrides, args->n_overrides, err);
     if (st != TG_OK) return st;
     st = tg_env_settings_read(&l->settings, &l->config, err);
     if (st != TG_OK) tg_run_config_fini(&l->config);

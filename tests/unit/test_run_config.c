@@ -92,6 +92,22 @@ TEST(messages) {
                   __LINE__);
 }
 
+TEST(an_environment_needs_no_algorithm) {
+    tg_error err = {0};
+    tg_run_config c;
+    char path[256];
+    CHECK_EQ(load(&c, "tokenizer: {}\ndatapool: {}\nenv: {}\n", NULL, &err), TG_CONFIG);
+    snprintf(path, sizeof path, "%s/c.yml", tg_test_tmpdir()); /* written by load() */
+    tg_status st = tg_run_config_load_env(&c, path, NULL, 0, &err);
+    CHECK_EQ(st, TG_OK);
+    if (st == TG_OK) {
+        CHECK(!c.alg && !c.reward_fn && !c.train_evaluation && c.env && !c.supervised);
+        tg_run_config_fini(&c);
+    }
+    const char *with_alg[] = {"alg.id=ppo"};
+    CHECK_EQ(tg_run_config_load_env(&c, path, with_alg, 1, &err), TG_CONFIG);
+}
+
 TEST(resolved_config_reloads_to_itself) {
     tg_run_config c, again;
     tg_error err = {0};

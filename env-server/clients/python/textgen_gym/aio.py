@@ -147,15 +147,20 @@ class AsyncClient:
                 if wait <= 0:
                     raise TextGenUnavailable(f"{self.address}: no server answers ({why})")
                 try:
-                    why = await asyncio.wait_for(self._dial(deadline), wait) or why
-                    if not self._up:
+                    welcome, found = await asyncio.wait_for(self._dial(), wait)
+                    if welcome is None:
+                        why = found
                         await asyncio.sleep(min(0.1, wait))
+                        continue
+                    if not welcome.resumed:
+                        await self._rebuild(deadline)
+                    self._up = True
                 except asyncio.TimeoutError:
                     self._drop()
                 backoff = min(backoff * 2, _DIAL_MOST)
 
-    async def _dial(self, deadline):
-        """Hello and Welcome. Returns why it did not work, where trying again may help."""
+    async def _dial(self):
+        """Hello and Welcome. (None, why) where trying again may help."""
         self._drop()
         monitor = self._open_socket()
         self._seq += 1
@@ -169,15 +174,12 @@ class AsyncClient:
         if kind == wire.ERROR:
             self._drop()
             if message.retryable or message.code in errors.RETRYABLE:
-                return message.message
+                return None, message.message
             raise errors.from_code(message.code, f"{self.address}: {message.message}")
         if kind != wire.WELCOME:
             raise TextGenProtocolError(f"{self.address}: expected Welcome, found {type(message).__name__}")
         self._welcomed(message, monitor)
-        if not message.resumed:
-            await self._rebuild(message, deadline)
-        self._up = True
-        return None
+        return message, ""
 
     def _welcomed(self, welcome, monitor):
         spec = welcome.spec
@@ -196,25 +198,40 @@ class AsyncClient:
         me = weakref.ref(self)
         self._tasks = [asyncio.ensure_future(job) for job in (_read(me, self._socket), _beats(me, self._socket, self._session, beat, silence), _watch(me, monitor))]
 
-    async def _rebuild(self, welcome, deadline):
+    async def _rebuild(self, deadline):
         slots = sorted(self._episodes)
         if not slots:
             return
         opened = await self._exchange(pb.OpenSlots(n=len(slots), slots=slots), deadline)
+        if opened is None:
+            raise asyncio.TimeoutError
+        if type(opened) is pb.Error:
+            raise errors.from_code(opened.code, f"{self.address}: {opened.message}")
         if len(opened.slots) < len(slots):
             raise TextGenUnavailable(f"{self.address}: room for {len(opened.slots)} of {len(slots)} slots", errors.OVERLOADED)
         live = [e.log(i) for i, e in self._episodes.items() if e.live]
-        plan = recovery.recover(live, welcome.proto_minor >= 1, self.spec.deterministic, lambda: max(1, int((deadline - time.monotonic()) * 950)))
+        try:
+            failed = await self._recover(live, True, deadline)
+        except TextGenProtocolError:  # a server of before Restore
+            failed = await self._recover(live, False, deadline)
+        for i, why in failed.items():
+            self._episodes[i].live, self._episodes[i].lost = False, why
+        self.stats["rebuilds"] += len(live)
+
+    async def _recover(self, live, can_restore, deadline):
+        plan = recovery.recover(live, can_restore, self.spec.deterministic, lambda: max(1, int((deadline - time.monotonic()) * 950)))
         answer = None
         try:
             while True:
                 request = plan.send(answer)
                 answer = {}
-                await self._exchange(request, deadline, self._collector(answer, {item.slot for item in request.items}))
+                reply = await self._exchange(request, deadline, self._collector(answer, {item.slot for item in request.items}))
+                if reply is None:
+                    raise asyncio.TimeoutError
+                if type(reply) is pb.Error:
+                    raise errors.from_code(reply.code, f"{self.address}: {reply.message}")
         except StopIteration as end:
-            for i, why in end.value.items():
-                self._episodes[i].live, self._episodes[i].lost = False, why
-        self.stats["rebuilds"] += len(live)
+            return end.value
 
     @staticmethod
     def _collector(found, slots):

@@ -107,16 +107,22 @@ class Slots:
         if len(opened.slots) < self.n:
             raise TextGenUnavailable(f"{connection.address}: room for {len(opened.slots)} of {self.n} environments", errors.OVERLOADED)
         live = [self._log(int(i)) for i in np.flatnonzero(self.live)]
-        plan = recovery.recover(live, connection.welcome.proto_minor >= 1, self.spec.deterministic, lambda: self._left(deadline))
+        try:
+            failed = self._recover(connection, live, True, deadline)
+        except TextGenProtocolError:  # a server of before Restore
+            failed = self._recover(connection, live, False, deadline)
+        for i, why in failed.items():
+            self._abandon(i, why)
+        return len(live)
+
+    def _recover(self, connection, live, can_restore, deadline):
+        plan = recovery.recover(live, can_restore, self.spec.deterministic, lambda: self._left(deadline))
         answer = None
         try:
             while True:
-                request = plan.send(answer)
-                answer = self._collect(connection, request, deadline)
+                answer = self._collect(connection, plan.send(answer), deadline)
         except StopIteration as end:
-            for i, why in end.value.items():
-                self._abandon(i, why)
-        return len(live)
+            return end.value
 
     def _log(self, i):
         t = int(self.length[i])
