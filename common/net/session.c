@@ -135,6 +135,17 @@ void tg_session_lose(tg_session *s, const char *reason) {
     tg_link_redial(link, reason);
 }
 
+bool tg_link_evict(tg_link *link) {
+    tg_session *oldest = NULL;
+    for (tg_session *s = link->n_detached ? link->sessions : NULL; s; s = s->next) {
+        if (s->detached && (!oldest || s->detached_ms < oldest->detached_ms)) oldest = s;
+    }
+    if (!oldest) return false;
+    link->stats.expired++;
+    tg_session_drop(oldest, "its place was needed");
+    return true;
+}
+
 /* ---- liveness ------------------------------------------------------------------------------- */
 
 typedef bool condition(const tg_session *s, uint64_t now);

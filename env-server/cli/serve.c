@@ -58,7 +58,7 @@ int tg_command_serve(int argc, char **argv) {
     const char *config = NULL;
     tg_server_opts o = {.parent_fd = -1};
     tg_security_opts keys = {0};
-    int64_t threads = 2, capacity = 65536, heartbeat_ms = 0;
+    int64_t threads = 2, capacity = 65536, heartbeat_ms = 0, lease_ms = 60000, credits = 512;
     const tg_flag flags[] = {
         {"config", TG_FLAG_STR, &config, "FILE", "RL4LMs-style YAML config."},
         {"bind", TG_FLAG_STR, &o.bind, "ADDRESS",
@@ -69,6 +69,9 @@ int tg_command_serve(int argc, char **argv) {
         TG_OPS_FLAGS(o.ops),
         {"threads", TG_FLAG_INT, &threads, "N", "Threads for metrics and slow rewards (2)."},
         {"capacity", TG_FLAG_INT, &capacity, "N", "Slots over all clients (65536)."},
+        {"lease-ms", TG_FLAG_INT, &lease_ms, "MS",
+         "How long the slots of a lost client are kept for its return (60000; 0: not at all)."},
+        {"credits", TG_FLAG_INT, &credits, "N", "Requests a client may have unanswered (512)."},
         {"heartbeat-ms", TG_FLAG_INT, &heartbeat_ms, "MS", "Interval of heartbeats (1000)."},
         {0}};
     const tg_args_spec spec = {
@@ -93,12 +96,15 @@ int tg_command_serve(int argc, char **argv) {
     if (st != TG_OK) return tg_args_report(spec.name, &err);
     if (!args.help) {
         if (threads < 1 || threads > 64 || capacity < 1 || capacity > 1 << 20 || heartbeat_ms < 0 ||
-            heartbeat_ms > 600000)
+            heartbeat_ms > 600000 || lease_ms < 0 || lease_ms > 86400000 || credits < 1 ||
+            credits > 1 << 20)
             st = tg_fail(
                 &err, TG_USAGE,
-                "--threads is 1 to 64, --capacity 1 to 1048576, --heartbeat-ms 0 to 600000");
+                "--threads is 1 to 64, --capacity 1 to 1048576, --heartbeat-ms 0 to 600000, "
+                "--lease-ms 0 to 86400000, --credits 1 to 1048576");
         o.threads = (int)threads, o.capacity = (uint32_t)capacity,
-        o.heartbeat_ms = (int)heartbeat_ms;
+        o.heartbeat_ms = (int)heartbeat_ms, o.lease_ms = lease_ms ? (int)lease_ms : -1,
+        o.credits = (uint32_t)credits;
         if (st == TG_OK) st = serve_secured(config, &args, &o, &keys, &err);
     }
     tg_args_fini(&args);

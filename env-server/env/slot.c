@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 #include "common/base/hash.h"
 #include "env-server/datapool/datapool.h"
+#include "env-server/env/slot_internal.h"
 #include "proto/limits.h"
 
 #include <math.h>
@@ -54,11 +55,6 @@ static void put_u64(unsigned char *to, uint64_t v) {
 
 /* ---- reset --------------------------------------------------------------------------------- */
 
-static bool same_reset(const tg_reset_item *a, const tg_reset_item *b) {
-    return a->seed == b->seed && a->split == b->split && a->has_sample == b->has_sample &&
-           (!a->has_sample || a->sample == b->sample);
-}
-
 static void fill_reset(const tg_slot *s, bool want_text, tg_reset_result *out) {
     out->code = TG_CODE_OK;
     out->sample = s->sample_index;
@@ -84,7 +80,14 @@ static tg_status choose_sample(const tg_env *env, const tg_reset_item *item, uin
     return TG_OK;
 }
 
-static tg_status reserve_rewards(tg_slot *s, size_t n, tg_error *err) {
+/* The same episode, whether its sample is named or drawn. */
+static bool same_reset(const tg_env *env, const tg_slot *s, const tg_reset_item *item) {
+    uint64_t sample;
+    return s->reset.seed == item->seed && s->reset.split == item->split &&
+           choose_sample(env, item, &sample, NULL) == TG_OK && sample == s->sample_index;
+}
+
+tg_status tg_slot_reserve(tg_slot *s, size_t n, tg_error *err) {
     if (n <= s->rewards_cap) return TG_OK;
     size_t cap = s->rewards_cap ? s->rewards_cap : 32;
     while (cap < n) cap *= 2;
@@ -107,35 +110,12 @@ static tg_status load_episode(const tg_env *env, tg_slot *s, const tg_reset_item
     return st;
 }
 
-void tg_slot_reset(const tg_env *env, tg_slot *s, const tg_reset_item *item, bool want_text,
-                   tg_reset_result *out) {
-    *out = (tg_reset_result){.slot = item->slot, .episode = item->episode};
-    out->message = out->prompt_text = out->sample_id = "";
-    if (s->state == TG_SLOT_SCORING) {
-        out->code = TG_CODE_OVERLOADED;
-        out->message = "the slot's last step is still being scored";
-        return;
-    }
-    if (s->state != TG_SLOT_FREE && s->reset.episode == item->episode) {
-        if (same_reset(&s->reset, item)) {
-            fill_reset(s, want_text, out);
-            return;
-        }
-        out->code = TG_CODE_CONFLICT;
-        out->message = "this episode was reset with another seed, split or sample";
-        return;
-    }
-    tg_error err = {0};
+tg_status tg_slot_begin(const tg_env *env, tg_slot *s, const tg_reset_item *item, tg_error *err) {
     s->state = TG_SLOT_FREE; /* the old episode is over, whatever comes */
     s->reply.valid = false;
     s->text_tokens = SIZE_MAX;
-    tg_status st = load_episode(env, s, item, &err);
-    if (st != TG_OK) {
-        snprintf(s->message, sizeof s->message, "%.250s", err.msg);
-        out->code = tg_env_code(st);
-        out->message = s->message;
-        return;
-    }
+    tg_status st = load_episode(env, s, item, err);
+    if (st != TG_OK) return st;
     unsigned char start[24];
     put_u64(start, item->seed);
     put_u64(start + 8, (uint64_t)item->split);
@@ -144,7 +124,36 @@ void tg_slot_reset(const tg_env *env, tg_slot *s, const tg_reset_item *item, boo
         tg_siphash(env->spec.config_digest, DIGEST_KEY, start, sizeof start);
     s->reset = *item;
     s->state = TG_SLOT_READY;
-    fill_reset(s, want_text, out);
+    return TG_OK;
+}
+
+void tg_slot_reset(const tg_env *env, tg_slot *s, const tg_reset_item *item, bool want_text,
+                   tg_reset_result *out) {
+    *out = (tg_reset_result){.slot = item->slot, .episode = item->episode};
+    out->message = out->prompt_text = out->sample_id = "";
+    if (s->state != TG_SLOT_FREE && s->reset.episode == item->episode) {
+        if (same_reset(env, s, item)) {
+            fill_reset(s, want_text, out);
+            return;
+        }
+        out->code = TG_CODE_CONFLICT;
+        out->message = "this episode was reset with another seed, split or sample";
+        return;
+    }
+    if (s->state == TG_SLOT_SCORING) {
+        out->code = TG_CODE_OVERLOADED;
+        out->message = "the slot's last step is still being scored";
+        return;
+    }
+    tg_error err = {0};
+    tg_status st = tg_slot_begin(env, s, item, &err);
+    if (st == TG_OK) {
+        fill_reset(s, want_text, out);
+        return;
+    }
+    snprintf(s->message, sizeof s->message, "%.250s", err.msg);
+    out->code = tg_env_code(st);
+    out->message = s->message;
 }
 
 /* ---- step: identity ------------------------------------------------------------------------ */
@@ -234,8 +243,8 @@ static const char *text_for_wire(tg_slot *s) {
     return s->text.data;
 }
 
-static void fill_reply(const tg_env *env, tg_slot *s, bool want_text, bool replayed,
-                       tg_step_result *out) {
+void tg_slot_answer(const tg_env *env, tg_slot *s, bool want_text, bool replayed,
+                    tg_step_result *out) {
     const tg_slot_reply *r = &s->reply;
     tg_error err = {0};
     out->code = r->code;
@@ -256,19 +265,18 @@ static void fill_reply(const tg_env *env, tg_slot *s, bool want_text, bool repla
 
 /* ---- step: execution ----------------------------------------------------------------------- */
 
-/* How many of the tokens are used, and why the episode ends there (TG_STOP_NONE: it does not). */
-static size_t applicable(const tg_env *env, size_t length, const tg_step_item *item,
-                         tg_stop *stop) {
+size_t tg_slot_applicable(const tg_env *env, size_t length, const int32_t *tokens, size_t n,
+                          tg_stop *stop) {
     *stop = TG_STOP_NONE;
-    for (size_t i = 0; i < item->n_tokens; i++) {
-        bool eos = env->spec.has_eos && item->tokens[i] == (int32_t)env->spec.eos_id;
+    for (size_t i = 0; i < n; i++) {
+        bool eos = env->spec.has_eos && tokens[i] == (int32_t)env->spec.eos_id;
         if (eos && env->spec.terminate_on_eos)
             *stop = TG_STOP_EOS;
         else if (length + i + 1 == env->spec.max_episode_length)
             *stop = TG_STOP_LENGTH;
         if (*stop != TG_STOP_NONE) return i + 1;
     }
-    return item->n_tokens;
+    return n;
 }
 
 bool tg_slot_step_begin(const tg_env *env, tg_slot *s, const tg_step_item *item, bool want_text,
@@ -279,15 +287,16 @@ bool tg_slot_step_begin(const tg_env *env, tg_slot *s, const tg_step_item *item,
     bool replay;
     if (identify(env, s, item, hash, &replay, out) != TG_CODE_OK) return false;
     if (replay) {
-        fill_reply(env, s, want_text, true, out);
+        tg_slot_answer(env, s, want_text, true, out);
         return false;
     }
     if (check_tokens(env, s, item, out) != TG_CODE_OK) return false;
 
     tg_error err = {0};
     tg_stop stop;
-    size_t length = tg_slot_length(env, s), n = applicable(env, length, item, &stop);
-    tg_status st = reserve_rewards(s, length + n, &err);
+    size_t length = tg_slot_length(env, s);
+    size_t n = tg_slot_applicable(env, length, item->tokens, item->n_tokens, &stop);
+    tg_status st = tg_slot_reserve(s, length + n, &err);
     for (size_t i = 0; i < n && st == TG_OK; i++)
         if (!tg_ids_push(&s->context, item->tokens[i])) st = tg_fail_nomem(&err, n * 4);
     if (st != TG_OK) {
@@ -370,6 +379,23 @@ static void append_details(const tg_env *env, tg_slot *s) {
     s->n_components += n;
 }
 
+uint64_t tg_slot_chain(uint64_t digest, int32_t token, double value) {
+    unsigned char link[24];
+    uint64_t bits = 0;
+    bool known = !isnan(value);
+    if (known) memcpy(&bits, &value, sizeof bits);
+    put_u64(link, (uint64_t)token);
+    put_u64(link + 8, known ? TG_REWARD_OK : TG_REWARD_FAILED);
+    put_u64(link + 16, bits);
+    return tg_siphash(digest, DIGEST_KEY, link, sizeof link);
+}
+
+void tg_slot_set_state(tg_slot *s, tg_stop stop) {
+    s->state = stop == TG_STOP_EOS      ? TG_SLOT_TERMINATED
+               : stop == TG_STOP_LENGTH ? TG_SLOT_TRUNCATED
+                                        : TG_SLOT_RUNNING;
+}
+
 void tg_slot_score(const tg_env *env, tg_slot *s) {
     tg_slot_reply *p = &s->pending;
     tg_error err = {0};
@@ -386,13 +412,8 @@ void tg_slot_score(const tg_env *env, tg_slot *s) {
         add_components(env, s, i == 0);
         s->rewards[at] = total.value;
         if (p->status == TG_REWARD_OK) p->status = total.status;
-        unsigned char link[24];
-        uint64_t bits = 0;
-        if (total.status == TG_REWARD_OK) memcpy(&bits, &total.value, sizeof bits);
-        put_u64(link, (uint64_t)s->context.data[env->context_start.n + at]);
-        put_u64(link + 8, (uint64_t)total.status);
-        put_u64(link + 16, bits);
-        digest = tg_siphash(digest, DIGEST_KEY, link, sizeof link);
+        digest = tg_slot_chain(digest, s->context.data[env->context_start.n + at],
+                               total.status == TG_REWARD_OK ? total.value : (double)NAN);
     }
     p->digest = digest;
     append_details(env, s);
@@ -419,10 +440,8 @@ void tg_slot_step_end(const tg_env *env, tg_slot *s, tg_step_result *out) {
     case TG_REWARD_INVALID: s->reply.code = TG_CODE_REWARD_INVALID; break;
     default: s->reply.code = TG_CODE_REWARD_FAILED; break;
     }
-    s->state = s->reply.stop == TG_STOP_EOS      ? TG_SLOT_TERMINATED
-               : s->reply.stop == TG_STOP_LENGTH ? TG_SLOT_TRUNCATED
-                                                 : TG_SLOT_RUNNING;
-    fill_reply(env, s, s->want_text, false, out);
+    tg_slot_set_state(s, s->reply.stop);
+    tg_slot_answer(env, s, s->want_text, false, out);
 }
 
 void tg_slot_step(const tg_env *env, tg_slot *s, const tg_step_item *item, bool want_text,

@@ -85,4 +85,15 @@ void tg_slot_step(const tg_env *env, tg_slot *s, const tg_step_item *item, bool 
 
 size_t tg_slot_length(const tg_env *env, const tg_slot *s); /* actions so far */
 
+/* Rebuilds an episode from its log, without scoring; both digests must come out as given, else the slot is FREE and
+ * the answer EPISODE_ABORTED. The slot must not be scoring. */
+void tg_slot_restore(const tg_env *env, tg_slot *s, const tg_restore_item *item,
+                     tg_restore_result *out);
+/* What is committed: without the step under way, if there is one. Borrows from the slot. */
+void tg_slot_snapshot(const tg_env *env, const tg_slot *s, tg_snapshot *out);
+/* The step under way on `s` has taken too long: `fresh` (initialised) becomes what the slot would be after the step with a
+ * reward that timed out, and *out its answer. Scoring may go on in s meanwhile, which is of no use afterwards. */
+tg_status tg_slot_give_up(const tg_env *env, const tg_slot *s, tg_slot *fresh, tg_step_result *out,
+                          tg_error *err) TG_MUST_CHECK;
+
 #endif

@@ -6,10 +6,9 @@
 
 #include <string.h>
 
-tg_status tg_client_create(tg_client **out, uint64_t session, tg_error *err) {
+tg_status tg_client_create(tg_client **out, tg_error *err) {
     tg_client *c = *out = tg_alloc(sizeof *c);
     if (!c) return tg_fail_nomem(err, sizeof *c);
-    c->session = session;
     c->refs = 1;
     return TG_OK;
 }
@@ -18,8 +17,22 @@ void tg_client_ref(tg_client *c) {
     c->refs++;
 }
 
+tg_slot *tg_client_new_episode(const tg_env *env, uint32_t id) {
+    tg_slot *slot = tg_alloc(sizeof *slot);
+    if (!slot) return NULL;
+    if (tg_slot_init(slot, env, id, NULL) == TG_OK) return slot;
+    tg_free(slot);
+    return NULL;
+}
+
+void tg_client_drop_episode(tg_slot *slot) {
+    if (!slot) return;
+    tg_slot_fini(slot);
+    tg_free(slot);
+}
+
 static void free_slot(tg_client_slot *s) {
-    tg_slot_fini(&s->slot);
+    tg_client_drop_episode(s->slot);
     tg_free(s);
 }
 
@@ -48,8 +61,9 @@ tg_client_slot *tg_client_find(const tg_client *c, uint32_t id) {
     return at < c->n_slots && c->slots[at]->id == id ? c->slots[at] : NULL;
 }
 
-tg_status tg_client_open_slot(tg_client *c, const tg_env *env, uint32_t id, tg_error *err) {
-    if (tg_client_find(c, id)) return TG_OK;
+tg_status tg_client_open_slot(tg_client *c, uint32_t id, tg_error *err) {
+    size_t at = position(c, id);
+    if (at < c->n_slots && c->slots[at]->id == id) return TG_OK;
     if (c->n_slots == c->cap) {
         size_t cap = c->cap ? 2 * c->cap : 16;
         tg_client_slot **slots = tg_realloc_array(c->slots, cap, sizeof *slots);
@@ -59,12 +73,6 @@ tg_status tg_client_open_slot(tg_client *c, const tg_env *env, uint32_t id, tg_e
     tg_client_slot *s = tg_alloc(sizeof *s);
     if (!s) return tg_fail_nomem(err, sizeof *s);
     s->id = id;
-    tg_status st = tg_slot_init(&s->slot, env, id, err);
-    if (st != TG_OK) {
-        tg_free(s);
-        return st;
-    }
-    size_t at = position(c, id);
     memmove(c->slots + at + 1, c->slots + at, (c->n_slots - at) * sizeof *c->slots);
     c->slots[at] = s;
     c->n_slots++;
@@ -74,7 +82,7 @@ tg_status tg_client_open_slot(tg_client *c, const tg_env *env, uint32_t id, tg_e
 void tg_client_close_slot(tg_client *c, uint32_t id) {
     size_t at = position(c, id);
     if (at == c->n_slots || c->slots[at]->id != id) return;
-    TG_ASSERT(!c->slots[at]->busy);
+    TG_ASSERT(!c->slots[at]->call);
     free_slot(c->slots[at]);
     c->n_slots--;
     memmove(c->slots + at, c->slots + at + 1, (c->n_slots - at) * sizeof *c->slots);

@@ -10,8 +10,9 @@
 void tg_server_reply(tg_server *s, tg_session *session, const tg_frame *request, tg_msg_type type,
                      const void *msg) {
     tg_error err = {0};
-    tg_frame head = {.type = type, .flags = TG_FRAME_REPLY, .seq = request->seq};
-    s->completed++;
+    uint16_t flags = TG_FRAME_REPLY | (request->flags & TG_FRAME_MORE);
+    tg_frame head = {.type = type, .flags = flags, .seq = request->seq};
+    if (!(flags & TG_FRAME_MORE)) s->completed++;
     tg_figures_reply(&s->figures, type, msg);
     switch (tg_session_send(session, &head, msg, &err)) {
     case TG_OK:
@@ -28,19 +29,54 @@ void tg_server_reply(tg_server *s, tg_session *session, const tg_frame *request,
     }
 }
 
-tg_client_slot *tg_server_slot(tg_server *s, tg_client *client, uint32_t id, tg_code *code,
-                               const char **message) {
+static tg_client_slot *find_slot(tg_server *s, tg_client *client, uint32_t id, tg_code *code,
+                                 const char **message) {
     tg_client_slot *slot = tg_client_find(client, id);
     if (!slot) {
         *code = TG_CODE_NOT_FOUND, *message = "this slot is not open";
-    } else if (slot->busy) {
-        *code = TG_CODE_OVERLOADED, *message = "the slot's last call is still under way";
     } else if (slot->batch == s->batches) {
         *code = TG_CODE_INVALID_ARGUMENT, *message = "the slot is named twice in one batch";
     } else {
         slot->batch = s->batches;
         return slot;
     }
+    return NULL;
+}
+
+tg_client_slot *tg_server_slot(tg_server *s, tg_client *client, uint32_t id, tg_code *code,
+                               const char **message) {
+    tg_client_slot *slot = find_slot(s, client, id, code, message);
+    if (!slot || !slot->call) return slot;
+    *code = TG_CODE_OVERLOADED, *message = "the slot's last call is still under way";
+    return NULL;
+}
+
+bool tg_server_outdated(const tg_session *session, const tg_client_slot *slot,
+                        const tg_frame *head) {
+    return slot->epoch == tg_session_epoch(session) && head->seq < slot->seq;
+}
+
+static void stamp(const tg_session *session, tg_client_slot *slot, const tg_frame *head) {
+    slot->epoch = tg_session_epoch(session);
+    slot->seq = head->seq;
+}
+
+tg_client_slot *tg_server_slot_anew(tg_server *s, tg_session *session, tg_client *client,
+                                    const tg_frame *head, uint32_t id, uint64_t episode,
+                                    tg_code *code, const char **message) {
+    tg_client_slot *slot = find_slot(s, client, id, code, message);
+    if (!slot) return NULL;
+    if (tg_server_outdated(session, slot, head)) {
+        *code = TG_CODE_STALE, *message = "the slot was given another episode since";
+        return NULL;
+    }
+    if (!slot->slot) slot->slot = tg_client_new_episode(s->env, id);
+    bool same = slot->slot && slot->call && slot->slot->reset.episode == episode;
+    if (slot->slot && (same || tg_server_cancel(s, slot))) {
+        stamp(session, slot, head);
+        return slot;
+    }
+    *code = TG_CODE_OVERLOADED, *message = "out of memory";
     return NULL;
 }
 
@@ -52,6 +88,7 @@ static void open_slots(tg_server *s, tg_session *session, tg_client *client, con
     const tg_slot_list *list = msg;
     size_t before = client->n_slots, new_ones = 0;
     for (size_t i = 0; i < list->n; i++) new_ones += !tg_client_find(client, list->slots[i]);
+    while (s->n_slots + new_ones > s->spec.capacity && tg_link_evict(s->link)) continue;
     if (s->n_slots + new_ones > s->spec.capacity) {
         tg_session_send_error(session, head, TG_CODE_OVERLOADED,
                               "%zu slots are open, %u is the limit", s->n_slots, s->spec.capacity);
@@ -59,7 +96,9 @@ static void open_slots(tg_server *s, tg_session *session, tg_client *client, con
     }
     tg_error err = {0};
     for (size_t i = 0; i < list->n; i++) {
-        tg_status st = tg_client_open_slot(client, s->env, list->slots[i], &err);
+        tg_status st = tg_client_open_slot(client, list->slots[i], &err);
+        tg_client_slot *slot = tg_client_find(client, list->slots[i]);
+        if (st == TG_OK && slot->seq == 0) stamp(session, slot, head);
         if (st == TG_OK) continue;
         s->n_slots += client->n_slots - before;
         tg_session_send_error(session, head, tg_env_code(st), "%s", err.msg);
@@ -76,10 +115,11 @@ static void close_slots(tg_server *s, tg_session *session, tg_client *client, co
     size_t before = client->n_slots;
     for (size_t i = 0; i < list->n; i++) {
         tg_client_slot *slot = tg_client_find(client, list->slots[i]);
-        if (slot && slot->busy)
-            tg_session_send_error(session, head, TG_CODE_FAILED_STATE,
+        if (!slot || tg_server_outdated(session, slot, head)) continue;
+        if (!tg_server_cancel(s, slot))
+            tg_session_send_error(session, head, TG_CODE_OVERLOADED,
                                   "slot %u has a call under way and stays open", list->slots[i]);
-        else if (slot)
+        else
             tg_client_close_slot(client, list->slots[i]);
     }
     s->n_slots -= before - client->n_slots;
@@ -100,8 +140,9 @@ static void reset(tg_server *s, tg_session *session, tg_client *client, const tg
         tg_reset_result *r = &results[i];
         *r = (tg_reset_result){.slot = item->slot, .episode = item->episode};
         r->prompt_text = r->sample_id = r->message = "";
-        tg_client_slot *slot = tg_server_slot(s, client, item->slot, &r->code, &r->message);
-        if (slot) tg_slot_reset(s->env, &slot->slot, item, batch->want_text, r);
+        tg_client_slot *slot = tg_server_slot_anew(s, session, client, head, item->slot,
+                                                   item->episode, &r->code, &r->message);
+        if (slot) tg_slot_reset(s->env, slot->slot, item, batch->want_text, r);
     }
     tg_reset_reply reply = {results, batch->n};
     tg_server_reply(s, session, head, TG_MSG_RESET_REPLY, &reply);
@@ -126,7 +167,11 @@ static void step(tg_server *s, tg_session *session, tg_client *client, const tg_
         *r = (tg_step_result){.slot = item->slot, .episode = item->episode, .step = item->step};
         r->text = r->message = "";
         tg_client_slot *slot = tg_server_slot(s, client, item->slot, &r->code, &r->message);
-        if (slot) tg_slot_step(s->env, &slot->slot, item, batch->want_text, r);
+        if (slot && slot->slot)
+            tg_slot_step(s->env, slot->slot, item, batch->want_text, r);
+        else if (slot)
+            r->code = TG_CODE_FAILED_STATE, r->message = "step before reset";
+        if (!r->replayed) s->steps += r->n_applied;
     }
     tg_step_reply reply = {results, batch->n};
     tg_server_reply(s, session, head, TG_MSG_STEP_REPLY, &reply);
@@ -140,29 +185,39 @@ static const struct {
     {TG_MSG_CLOSE_SLOTS, close_slots},
     {TG_MSG_RESET, reset},
     {TG_MSG_STEP, step},
+    {TG_MSG_RESTORE, tg_server_restore},
+    {TG_MSG_SNAPSHOT, tg_server_snapshot},
+    {TG_MSG_CANCEL, tg_server_cancel_slots},
     {TG_MSG_SAMPLE_RANGE, NULL},
     {TG_MSG_METRIC, NULL},
     {TG_MSG_SCORE, NULL},
 };
 
-void tg_server_message(tg_server *s, tg_session *session, const tg_frame *head, void *msg) {
+/* What may still be asked of a worker that is leaving. */
+static bool while_draining(tg_msg_type type) {
+    return type == TG_MSG_SNAPSHOT || type == TG_MSG_CANCEL || type == TG_MSG_CLOSE_SLOTS;
+}
+
+void tg_server_message(tg_server *s, tg_session *session, const tg_frame *frame, void *msg) {
     tg_client *client = tg_session_user(session);
+    tg_frame head = *frame;
+    head.flags &= TG_FRAME_REPLY;
     size_t i = 0;
-    while (i < TG_COUNT_OF(table) && table[i].type != head->type) i++;
-    if (head->type == TG_MSG_ERROR) {
+    while (i < TG_COUNT_OF(table) && table[i].type != head.type) i++;
+    if (head.type == TG_MSG_ERROR) {
         const tg_wire_error *e = msg;
         tg_log_warn("env", "session %" PRIu64 ": %s: %s", tg_session_id(session),
                     tg_code_name(e->code), e->message);
-    } else if (i == TG_COUNT_OF(table) || head->flags & TG_FRAME_REPLY) {
-        tg_session_send_error(session, head, TG_CODE_PROTOCOL, "an environment does not take %s",
-                              tg_msg_name(head->type));
-    } else if (s->draining) {
-        tg_session_send_error(session, head, TG_CODE_DRAINING, "this worker is shutting down");
+    } else if (i == TG_COUNT_OF(table) || head.flags & TG_FRAME_REPLY) {
+        tg_session_send_error(session, &head, TG_CODE_PROTOCOL, "an environment does not take %s",
+                              tg_msg_name(head.type));
+    } else if (s->draining && !while_draining(head.type)) {
+        tg_session_send_error(session, &head, TG_CODE_DRAINING, "this worker is shutting down");
     } else if (!table[i].handle) {
-        tg_server_ask(s, session, head, msg);
+        tg_server_ask(s, session, &head, msg);
         return;
     } else {
-        table[i].handle(s, session, client, head, msg);
+        table[i].handle(s, session, client, &head, msg);
         tg_arena_reset(&s->scratch);
     }
     tg_msg_free(msg);

@@ -2,6 +2,7 @@
 #include "env-server/server/server.h"
 
 #include "common/base/alloc.h"
+#include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "env-server/server/server_impl.h"
@@ -12,7 +13,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LAG_MS = 100, DRAIN_MS = 10000, MAX_QUEUE = 65536, DEFAULT_CAPACITY = 65536 };
+enum {
+    LAG_MS = 100,
+    DRAIN_MS = 10000,
+    MAX_QUEUE = 65536,
+    DEFAULT_CAPACITY = 65536,
+    DEFAULT_LEASE_MS = 60000,
+    DEFAULT_CREDITS = 512
+};
 
 /* ---- sessions ------------------------------------------------------------------------------ */
 
@@ -24,7 +32,7 @@ static tg_code on_open(void *arg, tg_session *session, char why[TG_LINK_WHY]) {
         snprintf(why, TG_LINK_WHY, "this worker is shutting down");
         return TG_CODE_DRAINING;
     }
-    if (tg_client_create(&client, tg_session_id(session), &err) != TG_OK) {
+    if (tg_client_create(&client, &err) != TG_OK) {
         snprintf(why, TG_LINK_WHY, "out of memory");
         return TG_CODE_OVERLOADED;
     }
@@ -46,6 +54,19 @@ static void on_close(void *arg, tg_session *session, const char *reason) {
     tg_client_unref(client);
 }
 
+/* The slots stay; calls under way finish, and their answers wait in the slots to be asked for again. */
+static void on_detach(void *arg, tg_session *session, const char *reason) {
+    (void)arg;
+    tg_log_info("env", "session %" PRIu64 " lost, kept for its lease: %s", tg_session_id(session),
+                reason);
+}
+
+static void on_resume(void *arg, tg_session *session) {
+    (void)arg;
+    tg_log_info("env", "session %" PRIu64 " resumed by %s", tg_session_id(session),
+                tg_session_peer_software(session));
+}
+
 static void on_message(void *arg, tg_session *session, const tg_frame *head, void *msg) {
     tg_server *s = arg;
     tg_msg_type type = head->type;
@@ -61,6 +82,8 @@ static void on_beat(void *arg, tg_heartbeat *beat) {
     beat->completed = s->completed;
     beat->loop_lag_us = s->lag_us;
     beat->draining = s->draining;
+    beat->slots = (uint32_t)s->n_slots;
+    beat->steps = s->steps;
 }
 
 static void stop(tg_server *s) {
@@ -85,7 +108,9 @@ static const tg_link_ops link_ops = {.on_open = on_open,
                                      .on_message = on_message,
                                      .on_close = on_close,
                                      .on_beat = on_beat,
-                                     .on_refused = on_refused};
+                                     .on_refused = on_refused,
+                                     .on_detach = on_detach,
+                                     .on_resume = on_resume};
 
 /* ---- operations ---------------------------------------------------------------------------- */
 
@@ -206,12 +231,27 @@ static void init_handles(tg_server *s) {
     uv_signal_init(&s->loop, &s->on_int);
     uv_timer_init(&s->loop, &s->lag_timer);
     uv_timer_init(&s->loop, &s->drain_timer);
+    tg_deadlines_init(&s->deadlines, &s->loop);
     s->on_term.data = s->on_int.data = s->lag_timer.data = s->drain_timer.data = s;
     s->lag_due_ns = tg_clock_ns() + (uint64_t)LAG_MS * 1000000;
 }
 
+/* ScoreRequest.fn may name each reward of the environment. */
+static tg_status name_functions(tg_server *s, tg_error *err) {
+    size_t n = s->env->n_rewards;
+    s->functions = tg_alloc_array(n + 1, sizeof *s->functions);
+    if (!s->functions) return tg_fail_nomem(err, n * sizeof *s->functions);
+    for (size_t i = 0; i < n; i++) {
+        const tg_reward *r = &s->env->rewards[i];
+        s->functions[i] = (tg_reward_fn){
+            .name = r->name, .version = TG_VERSION, .deterministic = r->traits.deterministic};
+    }
+    return TG_OK;
+}
+
 static tg_status start(tg_server *s, const tg_server_opts *o, tg_error *err) {
-    tg_status st = tg_net_create(&s->net, err);
+    tg_status st = name_functions(s, err);
+    if (st == TG_OK) st = tg_net_create(&s->net, err);
     if (st == TG_OK) st = tg_net_secure(s->net, o->security, err);
     if (st == TG_OK)
         st = tg_jobs_create(&s->jobs, &s->loop, o->threads ? o->threads : 2, MAX_QUEUE, err);
@@ -228,6 +268,10 @@ static tg_status start(tg_server *s, const tg_server_opts *o, tg_error *err) {
                          .insecure = o->insecure,
                          .role = TG_ROLE_WORKER,
                          .spec = &s->spec,
+                         .functions = s->functions,
+                         .n_functions = s->env->n_rewards,
+                         .lease_ms = o->lease_ms ? TG_MAX(o->lease_ms, 0) : DEFAULT_LEASE_MS,
+                         .credits = o->credits ? o->credits : DEFAULT_CREDITS,
                          .heartbeat_ms = o->heartbeat_ms,
                          .ops = &link_ops,
                          .arg = s};
@@ -252,11 +296,13 @@ static void shut(tg_server *s, const char *reason) {
     uv_close((uv_handle_t *)&s->on_int, NULL);
     uv_close((uv_handle_t *)&s->lag_timer, NULL);
     uv_close((uv_handle_t *)&s->drain_timer, NULL);
+    tg_deadlines_fini(&s->deadlines);
     if (s->parent_watched) uv_close((uv_handle_t *)&s->parent, NULL);
     while (uv_run(&s->loop, UV_RUN_DEFAULT)) continue; /* a uv_stop may be pending */
     uv_loop_close(&s->loop);
     if (s->net) tg_net_destroy(&s->net);
     tg_arena_fini(&s->scratch);
+    tg_free(s->functions);
 }
 
 tg_status tg_server_run(const tg_env *env, const tg_server_opts *o, tg_error *err) {

@@ -22,8 +22,10 @@ typedef struct tg_server_opts {
     int heartbeat_ms;      /* 0: the default */
     int threads;           /* of the job pool; 0: 2 */
     uint32_t capacity;     /* slots over all clients; 0: 65536 */
-    tg_ops_opts ops;       /* HTTP port, log */
-    int parent_fd;         /* a pipe whose end means that the parent died; -1: none */
+    int lease_ms;     /* how long a lost client's slots are kept; 0: 60000; negative: not at all */
+    uint32_t credits; /* requests that a client may have unanswered; 0: 512 */
+    tg_ops_opts ops;  /* HTTP port, log */
+    int parent_fd;    /* a pipe whose end means that the parent died; -1: none */
 } tg_server_opts;
 
 /* Prints "textgen-env ready …" on stdout once it can work. TG_OK after a drain. */

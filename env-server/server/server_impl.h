@@ -6,6 +6,7 @@
 #include "common/net/link.h"
 #include "env-server/env/env.h"
 #include "env-server/server/client.h"
+#include "env-server/server/deadlines.h"
 #include "env-server/server/figures.h"
 #include "env-server/server/jobs.h"
 #include "env-server/server/server.h"
@@ -21,6 +22,8 @@ typedef struct tg_server {
     tg_figures figures;
     uv_signal_t on_term, on_int;
     uv_timer_t lag_timer, drain_timer;
+    tg_deadlines deadlines;
+    tg_reward_fn *functions; /* what ScoreRequest.fn may name; owned */
     uv_poll_t parent;
     bool parent_watched, draining, stopped;
     bool dialled; /* ready only while a session is open */
@@ -28,6 +31,8 @@ typedef struct tg_server {
     size_t n_slots;     /* over all clients */
     uint64_t batches;   /* numbers the batches, to find a slot named twice in one */
     uint64_t completed; /* requests answered */
+    uint64_t steps;     /* tokens applied */
+    uint64_t late;      /* calls that were not done by their deadline */
     uint64_t lag_due_ns, lag_us;
     tg_arena scratch;  /* results of the message at hand */
     tg_status failure; /* why the loop ended, when not by a drain */
@@ -48,8 +53,27 @@ void tg_server_ask(tg_server *s, tg_session *session, const tg_frame *head, void
 void tg_server_step_slow(tg_server *s, tg_session *session, tg_client *client, const tg_frame *head,
                          const tg_step_batch *batch);
 
+/* Gives up the call under way on the slot, which is empty afterwards; its asker gets FAILED_STATE. False: out of
+ * memory, nothing changed. No call: true. */
+bool tg_server_cancel(tg_server *s, tg_client_slot *slot);
+
+/* Restore, Snapshot and Cancel (restore.c). */
+void tg_server_restore(tg_server *s, tg_session *session, tg_client *client, const tg_frame *head,
+                       const void *msg);
+void tg_server_snapshot(tg_server *s, tg_session *session, tg_client *client, const tg_frame *head,
+                        const void *msg);
+void tg_server_cancel_slots(tg_server *s, tg_session *session, tg_client *client,
+                            const tg_frame *head, const void *msg);
+
 /* Looks the slot up for a batch; NULL with a code and a static message when it cannot be used. */
 tg_client_slot *tg_server_slot(tg_server *s, tg_client *client, uint32_t id, tg_code *code,
                                const char **message);
+/* The same for a request that begins `episode` anew: slot->slot is there, and a call of another episode is given up. */
+tg_client_slot *tg_server_slot_anew(tg_server *s, tg_session *session, tg_client *client,
+                                    const tg_frame *head, uint32_t id, uint64_t episode,
+                                    tg_code *code, const char **message);
+/* Whether the request was sent before the one that opened the slot or began its episode: a late copy, to be ignored. */
+bool tg_server_outdated(const tg_session *session, const tg_client_slot *slot,
+                        const tg_frame *head);
 
 #endif

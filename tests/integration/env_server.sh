@@ -65,15 +65,31 @@ timeout 60 "$client" --listen "ipc://$tmp/l.sock" episodes 25 5 3 >"$tmp/five.tx
 check 'it dials again when the learner is back' 'cmp -s "$tmp/one.txt" "$tmp/five.txt"' "$tmp/five.err"
 kill $third; wait $third; check 'SIGTERM of a dialling worker' "[ $? = 0 ]" "$tmp/d.err"
 
-# ---- a client dies -----------------------------------------------------------------------------------
-"$client" "ipc://$tmp/a.sock" hold >"$tmp/hold.txt" 2>/dev/null &
+# ---- a client dies, and comes back ---------------------------------------------------------------------
+timeout 60 "$client" "ipc://$tmp/a.sock" restore >"$tmp/restore.txt" 2>"$tmp/restore.err"; check 'episodes from a log' "[ $? = 0 ]" "$tmp/restore.err"
+check 'restored: the same end' '[ "$(sort -u "$tmp/restore.txt" | wc -l)" = 1 ] && [ "$(wc -l <"$tmp/restore.txt")" = 2 ]' "$tmp/restore.txt"
+start k --bind "ipc://$tmp/k.sock" --lease-ms 60000
+fifth=$pid
+"$client" "ipc://$tmp/k.sock" hold >"$tmp/hold.txt" 2>/dev/null &
 holder=$!
 pids+=($holder)
 wait_for "$tmp/hold.txt" connected
-opened=$(grep -c 'opened by' "$tmp/a.err")
 kill -9 $holder
-for _ in $(seq 400); do [ "$(grep -c 'closed:' "$tmp/a.err")" -ge "$opened" ] && break; sleep 0.05; done
-check 'the session of a killed client ends' '[ "$(grep -c "closed:" "$tmp/a.err")" -ge "$opened" ]' "$tmp/a.err"
+wait_for "$tmp/k.err" 'kept for its lease'; check 'the session of a killed client is kept' "[ $? = 0 ]" "$tmp/k.err"
+read -r _ _ session _ token <"$tmp/hold.txt"
+timeout 60 "$client" "ipc://$tmp/k.sock" resume "ipc://$tmp/k.sock" "$session" "$(printf %032d 0)" >"$tmp/no.txt" 2>&1; check 'not with another token' "[ $? != 0 ]" "$tmp/no.txt"
+timeout 60 "$client" "ipc://$tmp/k.sock" resume "ipc://$tmp/k.sock" "$session" "$token" >"$tmp/resume.txt" 2>"$tmp/resume.err"; check 'it is resumed' "[ $? = 0 ]" "$tmp/resume.err"
+check 'and its episode ends as without the interruption' '[ "$(cat "$tmp/resume.txt")" = "$(head -n 1 "$tmp/restore.txt")" ]' "$tmp/resume.txt"
+check 'the token is in no log' "! grep -q '$token' '$tmp/k.err' '$tmp/k.out'"
+kill $fifth; wait $fifth
+start n --bind "ipc://$tmp/n.sock" --lease-ms 0
+"$client" "ipc://$tmp/n.sock" hold >"$tmp/hold2.txt" 2>/dev/null &
+holder=$!
+pids+=($holder)
+wait_for "$tmp/hold2.txt" connected
+kill -9 $holder
+wait_for "$tmp/n.err" 'closed: disconnected'; check 'without a lease it ends' "[ $? = 0 ]" "$tmp/n.err"
+kill $pid; wait $pid
 timeout 60 "$client" "ipc://$tmp/a.sock" episodes 3 5 1 >"$tmp/six.txt" 2>&1; check 'the next client is served' "[ $? = 0 ]" "$tmp/six.txt"
 
 # ---- a worker dies and comes back ----------------------------------------------------------------------

@@ -73,7 +73,8 @@ static bool wait_for(env_client *c, condition *done) {
     return done(c);
 }
 
-bool env_client_open(env_client *c, const char *address, bool listening) {
+static bool open_client(env_client *c, const char *address, bool listening, uint64_t session,
+                        const uint8_t *token) {
     static const tg_link_ops ops = {
         .on_open = on_open, .on_ready = on_ready, .on_message = on_message, .on_close = on_close};
     tg_error err = {0};
@@ -83,6 +84,7 @@ bool env_client_open(env_client *c, const char *address, bool listening) {
     c->timer.data = c;
     /* A client that waits for a CPU on a busy machine is not lost: three of these are longer than that. */
     tg_link_opts o = {.role = TG_ROLE_CLIENT, .ops = &ops, .arg = c, .heartbeat_ms = 3000};
+    o.resume_session = session, o.resume_token = token;
     if (listening)
         o.listen = address;
     else
@@ -91,6 +93,15 @@ bool env_client_open(env_client *c, const char *address, bool listening) {
     if (st == TG_OK) st = tg_link_open(&c->link, c->net, &c->loop, &o, &err);
     if (st != TG_OK) return fail(c, err.msg);
     return wait_for(c, has_session) || fail(c, "no session in time");
+}
+
+bool env_client_open(env_client *c, const char *address, bool listening) {
+    return open_client(c, address, listening, 0, NULL);
+}
+
+bool env_client_resume(env_client *c, const char *address, uint64_t session,
+                       const uint8_t token[16]) {
+    return open_client(c, address, false, session, token);
 }
 
 void env_client_close(env_client *c) {

@@ -23,6 +23,9 @@ typedef struct env_client {
 
 /* Dials (or listens) and waits for a session. */
 bool env_client_open(env_client *c, const char *address, bool listening);
+/* Dials and takes over the session of an earlier process. */
+bool env_client_resume(env_client *c, const char *address, uint64_t session,
+                       const uint8_t token[16]);
 void env_client_close(env_client *c);
 
 /* Sends without waiting; the answer has this number. */

@@ -5,7 +5,9 @@
  *     questions            samples, metrics, scores
  *     garbage              raw frames that are not the protocol, beside a good client
  *     stay                 prints "connected", then the reason when the session ends
- *     hold                 prints "connected" and one step's digest, then sleeps until it is killed
+ *     hold                 two steps of an episode, prints the session and its token, waits to be killed
+ *     resume SESSION TOKEN takes that session over and ends the episode; prints its line
+ *     restore              the same episode without interruption, and rebuilt from its log; prints its line
  *
  * Exit 0 when the scenario went as it should. */
 #include "common/base/alloc.h"
@@ -213,19 +215,141 @@ static int stay(env_client *c, int argc, char **argv) {
     return 0;
 }
 
+/* ---- coming back ---------------------------------------------------------------------------- */
+
+typedef struct episode_log {
+    int32_t tokens[64];
+    double rewards[64];
+    uint64_t sample, reset_digest, digest;
+    uint32_t n;
+    bool done;
+} episode_log;
+
+enum { EPISODE = 12, HELD = 2 };
+
+static bool begin_logged(env_client *c, uint32_t slot, episode_log *log) {
+    tg_reset_item item = {.slot = slot, .episode = EPISODE, .seed = 3, .split = TG_SPLIT_TRAIN};
+    tg_reset_reply *r = env_client_reset(c, &item, 1);
+    bool ok = r && r->n == 1 && r->items[0].code == TG_CODE_OK;
+    *log = (episode_log){0};
+    if (ok) log->sample = r->items[0].sample, log->reset_digest = r->items[0].state_digest;
+    tg_msg_free(r);
+    return ok;
+}
+
+static bool step_logged(env_client *c, uint32_t slot, episode_log *log) {
+    uint32_t vocab = tg_session_spec(c->session)->vocab_size;
+    int32_t token = token_at(3, EPISODE, log->n, vocab);
+    tg_step_item item = {slot, EPISODE, log->n, &token, 1};
+    tg_step_reply *r = env_client_step(c, &item, 1);
+    bool ok = r && r->n == 1 && r->items[0].code == TG_CODE_OK;
+    if (ok) {
+        log->tokens[log->n] = token;
+        log->rewards[log->n++] = r->items[0].rewards[0];
+        log->digest = r->items[0].state_digest;
+        log->done = r->items[0].terminated || r->items[0].truncated;
+    }
+    tg_msg_free(r);
+    return ok;
+}
+
+static int finish_logged(env_client *c, uint32_t slot, episode_log *log) {
+    while (!log->done && log->n < 64)
+        if (!step_logged(c, slot, log)) return fail(c, "a step failed");
+    double sum = 0;
+    for (uint32_t i = 0; i < log->n; i++) sum += log->rewards[i];
+    printf("sample %" PRIu64 " tokens %u reward %.17g digest %016" PRIx64 "\n", log->sample, log->n,
+           sum, log->digest);
+    return 0;
+}
+
 static int hold(env_client *c, int argc, char **argv) {
     (void)argc, (void)argv;
-    if (!env_client_open_slots(c, SLOTS)) return fail(c, "cannot open slots");
-    printf("connected\n");
+    episode_log log;
+    if (!env_client_open_slots(c, SLOTS) || !begin_logged(c, 11, &log))
+        return fail(c, "cannot begin");
+    for (int i = 0; i < HELD; i++)
+        if (!step_logged(c, 11, &log)) return fail(c, "a step failed");
+    const uint8_t *token = tg_session_resume_token(c->session);
+    printf("connected session %" PRIx64 " token ", tg_session_id(c->session));
+    for (int i = 0; token && i < 16; i++) printf("%02x", token[i]);
+    printf("\n");
     fflush(stdout);
     for (;;) uv_run(&c->loop, UV_RUN_ONCE);
+}
+
+/* c is an open client of its own session; a second one takes the other over. */
+static int resume(env_client *c, int argc, char **argv) {
+    env_client back;
+    uint8_t token[16];
+    if (argc < 3 || strlen(argv[2]) != 32) return fail(c, "resume ADDRESS SESSION TOKEN");
+    for (int i = 0; i < 16; i++) {
+        unsigned byte = 0;
+        sscanf(argv[2] + 2 * i, "%2x", &byte);
+        token[i] = (uint8_t)byte;
+    }
+    uint64_t session = strtoull(argv[1], NULL, 16);
+    if (!env_client_resume(&back, argv[0], session, token)) return fail(c, "no session");
+    episode_log log = {0};
+    uint32_t slot = 11;
+    tg_slot_list list = {&slot, 1};
+    tg_snapshot_reply *s = env_client_ask(&back, TG_MSG_SNAPSHOT, &list, TG_MSG_SNAPSHOT_REPLY);
+    bool same = tg_session_id(back.session) == session && tg_session_epoch(back.session) == 2;
+    if (same && s && s->n == 1 && s->items[0].live && s->items[0].n_tokens == HELD) {
+        log.sample = s->items[0].sample, log.n = HELD, log.digest = s->items[0].state_digest;
+        memcpy(log.tokens, s->items[0].tokens, HELD * sizeof *log.tokens);
+        memcpy(log.rewards, s->items[0].rewards, HELD * sizeof *log.rewards);
+        finish_logged(&back, 11, &log);
+    } else {
+        fail(c, same ? "the slot does not hold its episode" : "another session");
+    }
+    tg_msg_free(s);
+    c->failures += back.failures;
+    env_client_close(&back);
+    return 0;
+}
+
+static tg_code restore_code(env_client *c, uint32_t slot, const episode_log *log) {
+    tg_restore_item item = {.slot = slot,
+                            .episode = EPISODE,
+                            .seed = 3,
+                            .sample = log->sample,
+                            .split = TG_SPLIT_TRAIN,
+                            .tokens = log->tokens,
+                            .rewards = log->rewards,
+                            .n_tokens = log->n,
+                            .reset_digest = log->reset_digest,
+                            .state_digest = log->digest};
+    tg_restore_batch batch = {&item, 1};
+    tg_restore_reply *r = env_client_ask(c, TG_MSG_RESTORE, &batch, TG_MSG_RESTORE_REPLY);
+    tg_code code = r && r->n == 1 ? r->items[0].code : TG_CODE_INTERNAL;
+    tg_msg_free(r);
+    return code;
+}
+
+static int restore(env_client *c, int argc, char **argv) {
+    (void)argc, (void)argv;
+    episode_log log, part;
+    if (!env_client_open_slots(c, SLOTS) || !begin_logged(c, 10, &log))
+        return fail(c, "cannot begin");
+    for (int i = 0; i < HELD; i++)
+        if (!step_logged(c, 10, &log)) return fail(c, "a step failed");
+    part = log;
+    if (restore_code(c, 12, &part) != TG_CODE_OK) return fail(c, "not restored");
+    part.digest ^= 1;
+    if (restore_code(c, 13, &part) != TG_CODE_EPISODE_ABORTED) return fail(c, "a wrong digest");
+    part.digest ^= 1;
+    finish_logged(c, 10, &log);
+    finish_logged(c, 12, &part);
+    return 0;
 }
 
 static const struct {
     const char *name;
     int (*run)(env_client *c, int argc, char **argv);
 } scenarios[] = {{"episodes", episodes}, {"identity", identity}, {"questions", questions},
-                 {"garbage", garbage},   {"stay", stay},         {"hold", hold}};
+                 {"garbage", garbage},   {"stay", stay},         {"hold", hold},
+                 {"resume", resume},     {"restore", restore}};
 
 int main(int argc, char **argv) {
     bool listening = argc > 1 && !strcmp(argv[1], "--listen");
@@ -237,7 +361,7 @@ int main(int argc, char **argv) {
         which++;
     if (argc < 3 || which == TG_COUNT_OF(scenarios)) {
         fprintf(stderr, "usage: env-client [--listen] ADDRESS "
-                        "episodes|identity|questions|garbage|stay|hold [ARGS]\n");
+                        "episodes|identity|questions|garbage|stay|hold|resume|restore [ARGS]\n");
         return 64;
     }
     if (!env_client_open(&c, argv[1], listening)) return 1;

@@ -6,6 +6,7 @@
 #include "env-server/server/server.h"
 #include "proto/codec.h"
 #include "tests/support/env_client.h"
+#include "tests/support/server_case.h"
 #include "tests/support/tg_test.h"
 
 #include <pthread.h>
@@ -89,94 +90,13 @@ TEST(the_job_queue_is_bounded) {
 
 /* ---- server -------------------------------------------------------------------------------- */
 
-/* A reward that waits until it is let go. */
-static atomic_int gate_open, scoring;
-static tg_status slow_score(const void *state, const tg_reward_input *in, size_t n,
-                            tg_reward_value *out, tg_error *err) {
-    (void)state, (void)err;
-    atomic_fetch_add(&scoring, 1);
-    while (!atomic_load(&gate_open)) usleep(500);
-    atomic_fetch_sub(&scoring, 1);
-    for (size_t i = 0; i < n; i++) out[i] = (tg_reward_value){TG_REWARD_OK, (double)in[i].n_tokens};
-    return TG_OK;
-}
-static const tg_opt no_options[] = {TG_OPT_END};
-static const tg_reward_ops slow = {
-    .entry = {.name = "slow", .summary = "", .options = no_options, .built = true},
-    .slow = true,
-    .deterministic = true,
-    .score = slow_score};
-
-typedef struct fixture {
-    tg_run_config config;
-    tg_env_settings settings;
-    tg_env *env;
-    pthread_t thread;
-    char address[300];
-    tg_status status;
-} fixture;
-
-static void *serve(void *arg) {
-    fixture *f = arg;
-    tg_error err = {0};
-    tg_server_opts o = {
-        .bind = f->address, .threads = 4, .capacity = 8, .parent_fd = -1, .heartbeat_ms = 200};
-    f->status = tg_server_run(f->env, &o, &err);
-    if (f->status != TG_OK) fprintf(stderr, "server: %s\n", err.msg);
-    return NULL;
-}
-
-static bool start(fixture *f, const char *name) {
-    char yaml[1024];
-    memset(f, 0, sizeof *f);
-    snprintf(yaml, sizeof yaml,
-             "tokenizer: {model_name: \"%s\"}\n"
-             "reward_fn: {id: sentences_with_dates}\n"
-             "datapool: {id: dummy_pool, args: {prompt: \"Hello\"}}\n"
-             "env: {args: {max_prompt_length: 8, max_episode_length: 4}}\n"
-             "alg: {id: ppo}\ntrain_evaluation: {metrics: [{id: dates}]}\n",
-             tg_test_path("golden/env/tokenizer"));
-    snprintf(f->address, sizeof f->address, "ipc://%s/%s", tg_test_tmpdir(), name);
-    tg_arena arena = {0};
-    tg_error err = {0};
-    tg_node *root;
-    tg_status st = tg_tree_parse(&arena, "test.yml", yaml, strlen(yaml), &root, &err);
-    if (st == TG_OK) st = tg_run_config_init(&f->config, &arena, root, &err);
-    if (st == TG_OK) st = tg_env_settings_read(&f->settings, &f->config, &err);
-    f->settings.reward.entry = &slow.entry;
-    if (st == TG_OK) st = tg_env_open(&f->env, &f->settings, &err);
-    if (!tg_check(st == TG_OK, __FILE__, __LINE__, "fixture: %s", err.msg)) return false;
-    CHECK(f->env->slow_rewards);
-    atomic_store(&gate_open, 0);
-    return pthread_create(&f->thread, NULL, serve, f) == 0;
-}
-
-static void finish(fixture *f) {
-    atomic_store(&gate_open, 1);
-    kill(getpid(), SIGTERM);
-    pthread_join(f->thread, NULL);
-    CHECK_EQ(f->status, TG_OK);
-    tg_env_close(&f->env);
-    tg_run_config_fini(&f->config);
-}
-
-static void reset_slots(env_client *c, uint32_t n) {
-    tg_reset_item items[8];
-    for (uint32_t i = 0; i < n; i++)
-        items[i] = (tg_reset_item){.slot = 10 + i, .episode = 1, .split = TG_SPLIT_TRAIN};
-    tg_reset_reply *r = env_client_reset(c, items, n);
-    CHECK(r && r->n == n);
-    for (uint32_t i = 0; r && i < n; i++) CHECK_EQ(r->items[i].code, TG_CODE_OK);
-    tg_msg_free(r);
-}
-
 TEST(slow_rewards_do_not_stop_the_loop) {
-    fixture f;
+    server_case f;
     env_client c, other;
-    if (!start(&f, "slow")) return;
+    if (!server_case_start(&f, "slow")) return;
     REQUIRE(env_client_open(&c, f.address, false) && env_client_open(&other, f.address, false));
     REQUIRE(env_client_open_slots(&c, 3));
-    reset_slots(&c, 3);
+    server_case_reset(&c, 3);
     int32_t tokens[] = {1, 2, 3, 4};
     tg_step_item items[] = {
         {10, 1, 0, tokens, 2}, {11, 1, 0, tokens, 4}, {12, 1, 9, tokens, 1}, {99, 1, 0, tokens, 1}};
@@ -209,15 +129,15 @@ TEST(slow_rewards_do_not_stop_the_loop) {
     tg_msg_free(r);
     env_client_close(&c);
     env_client_close(&other);
-    finish(&f);
+    server_case_finish(&f);
 }
 
 TEST(a_client_may_go_while_its_rewards_are_computed) {
-    fixture f;
+    server_case f;
     env_client c;
-    if (!start(&f, "gone")) return;
+    if (!server_case_start(&f, "gone")) return;
     REQUIRE(env_client_open(&c, f.address, false) && env_client_open_slots(&c, 2));
-    reset_slots(&c, 2);
+    server_case_reset(&c, 2);
     int32_t token = 1;
     tg_step_item items[] = {{10, 1, 0, &token, 1}, {11, 1, 0, &token, 1}};
     tg_step_batch batch = {.items = items, .n = 2};
@@ -232,7 +152,7 @@ TEST(a_client_may_go_while_its_rewards_are_computed) {
     CHECK(!env_client_ask(&c, TG_MSG_OPEN_SLOTS, &more, TG_MSG_SLOTS_OPENED));
     CHECK_EQ(c.error, TG_CODE_OVERLOADED);
     env_client_close(&c);
-    finish(&f);
+    server_case_finish(&f);
 }
 
 static void *open_gate(void *arg) {
@@ -243,12 +163,12 @@ static void *open_gate(void *arg) {
 }
 
 TEST(a_drain_finishes_what_is_in_hand) {
-    fixture f;
+    server_case f;
     env_client c;
     pthread_t opener;
-    if (!start(&f, "drain")) return;
+    if (!server_case_start(&f, "drain")) return;
     REQUIRE(env_client_open(&c, f.address, false) && env_client_open_slots(&c, 1));
-    reset_slots(&c, 1);
+    server_case_reset(&c, 1);
     int32_t token = 1;
     tg_step_item item = {10, 1, 0, &token, 1};
     tg_step_batch batch = {.items = &item, .n = 1};

@@ -1,0 +1,22 @@
+/* What slot.c (reset, step) and slot_restore.c (episodes from a log) share. */
+#ifndef TG_ENV_SLOT_INTERNAL_H
+#define TG_ENV_SLOT_INTERNAL_H
+
+#include "env-server/env/slot.h"
+
+/* The digest after one more token. value NaN: the token has no reward; which way it failed is not part of the digest, since a log
+ * of rewards does not tell. */
+uint64_t tg_slot_chain(uint64_t digest, int32_t token, double value);
+/* Ends whatever the slot held and begins the episode; on failure the slot is FREE. */
+tg_status tg_slot_begin(const tg_env *env, tg_slot *s, const tg_reset_item *item,
+                        tg_error *err) TG_MUST_CHECK;
+tg_status tg_slot_reserve(tg_slot *s, size_t n_rewards, tg_error *err) TG_MUST_CHECK;
+/* How many of the tokens are used by a step at `length`, and why the episode ends there (TG_STOP_NONE: it does not). */
+size_t tg_slot_applicable(const tg_env *env, size_t length, const int32_t *tokens, size_t n,
+                          tg_stop *stop);
+void tg_slot_set_state(tg_slot *s, tg_stop stop);
+/* The answer to the step in s->reply. */
+void tg_slot_answer(const tg_env *env, tg_slot *s, bool want_text, bool replayed,
+                    tg_step_result *out);
+
+#endif

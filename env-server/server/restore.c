@@ -1,0 +1,77 @@
+/* Episodes from a client's log, and what slots hold for a client that came back. */
+#include "common/base/check.h"
+#include "env-server/server/server_impl.h"
+#include "proto/limits.h"
+
+enum { REPLY_BYTES = 4 << 20, REPLY_ITEMS = 1024 }; /* of one SnapshotReply */
+_Static_assert((int)REPLY_ITEMS <= (int)TG_LIMIT_BATCH, "fits into a message");
+
+void tg_server_restore(tg_server *s, tg_session *session, tg_client *client, const tg_frame *head,
+                       const void *msg) {
+    const tg_restore_batch *batch = msg;
+    tg_restore_result *results = tg_arena_array(&s->scratch, batch->n + 1, sizeof *results);
+    if (!results) {
+        tg_session_send_error(session, head, TG_CODE_OVERLOADED, "out of memory");
+        return;
+    }
+    s->batches++;
+    for (size_t i = 0; i < batch->n; i++) {
+        const tg_restore_item *item = &batch->items[i];
+        tg_restore_result *r = &results[i];
+        *r = (tg_restore_result){.slot = item->slot, .episode = item->episode, .message = ""};
+        tg_client_slot *slot = tg_server_slot_anew(s, session, client, head, item->slot,
+                                                   item->episode, &r->code, &r->message);
+        if (slot && !tg_server_cancel(s, slot))
+            r->code = TG_CODE_OVERLOADED, r->message = "out of memory";
+        else if (slot)
+            tg_slot_restore(s->env, slot->slot, item, r);
+    }
+    tg_restore_reply reply = {results, batch->n};
+    tg_server_reply(s, session, head, TG_MSG_RESTORE_REPLY, &reply);
+}
+
+static size_t bytes_of(const tg_snapshot *x) {
+    return 128 + x->n_prompt * 4 + x->n_tokens * 12;
+}
+
+/* In as many replies as it takes: all but the last have MORE. */
+void tg_server_snapshot(tg_server *s, tg_session *session, tg_client *client, const tg_frame *head,
+                        const void *msg) {
+    const tg_slot_list *list = msg;
+    size_t n = list->n ? list->n : client->n_slots, filled = 0, bytes = 0;
+    tg_snapshot *items = tg_arena_array(&s->scratch, REPLY_ITEMS, sizeof *items);
+    if (!items) {
+        tg_session_send_error(session, head, TG_CODE_OVERLOADED, "out of memory");
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const tg_client_slot *slot =
+            list->n ? tg_client_find(client, list->slots[i]) : client->slots[i];
+        tg_snapshot *x = &items[filled++];
+        *x = (tg_snapshot){.slot = slot ? slot->id : list->slots[i], .split = TG_SPLIT_TRAIN};
+        x->sample_id = "";
+        if (slot && slot->slot) tg_slot_snapshot(s->env, slot->slot, x);
+        bytes += bytes_of(x);
+        if (i + 1 == n || (filled < REPLY_ITEMS && bytes < REPLY_BYTES)) continue;
+        tg_frame more = *head;
+        more.flags |= TG_FRAME_MORE;
+        tg_snapshot_reply reply = {items, filled};
+        tg_server_reply(s, session, &more, TG_MSG_SNAPSHOT_REPLY, &reply);
+        filled = bytes = 0;
+    }
+    tg_snapshot_reply reply = {items, filled};
+    tg_server_reply(s, session, head, TG_MSG_SNAPSHOT_REPLY, &reply);
+}
+
+/* No reply of its own: the calls that are given up have theirs. */
+void tg_server_cancel_slots(tg_server *s, tg_session *session, tg_client *client,
+                            const tg_frame *head, const void *msg) {
+    const tg_slot_list *list = msg;
+    for (size_t i = 0; i < list->n; i++) {
+        tg_client_slot *slot = tg_client_find(client, list->slots[i]);
+        if (!slot || tg_server_outdated(session, slot, head)) continue;
+        if (!tg_server_cancel(s, slot))
+            tg_session_send_error(session, head, TG_CODE_OVERLOADED, "out of memory");
+    }
+    s->completed++;
+}
