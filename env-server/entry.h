@@ -39,11 +39,13 @@ const tg_entry *tg_registry_find(const tg_registry *r, const char *name); /* NUL
 /* What a component learns of the run when it is opened. NULL where one is expected: all defaults. */
 struct tg_datapool;
 struct tg_security;
+struct tg_judges;
 typedef struct tg_open_context {
     bool compat;                     /* `compat: rl4lms`: reproduce RL4LMs's quirks */
     const struct tg_datapool *train; /* the run's training split, borrowed; NULL: there is none */
     struct tg_security *security;    /* keys for connections of components, borrowed; NULL: none */
     bool insecure;                   /* they may listen where others connect, without keys */
+    struct tg_judges *judges; /* where models are shared (judge/judge.h), borrowed; NULL: nowhere */
 } tg_open_context;
 
 /* A component's zeroed state, opened. open NULL: nothing more to do; ctx NULL: all defaults. On failure *state is NULL. */

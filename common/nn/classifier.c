@@ -74,12 +74,14 @@ static tg_status make_pass(tg_classifier *c, int max_tokens, tg_error *err) {
     return tg_pass_create(&c->pass, c->model, c->caps, TG_PASS_SCORE, err);
 }
 
-tg_status tg_classifier_open(tg_classifier **out, tg_backend *be, const char *folder,
-                             int max_tokens, tg_error *err) {
+/* n_layers 0: all. */
+static tg_status open_model(tg_classifier **out, tg_backend *be, const char *folder, int n_layers,
+                            int max_tokens, tg_error *err) {
     *out = NULL;
     tg_classifier *c = tg_alloc(sizeof *c);
     if (!c) return tg_fail_nomem(err, sizeof *c);
-    tg_status st = tg_model_open(&c->model, be, folder, 0, 0, err);
+    tg_status st = n_layers ? tg_model_open_first(&c->model, be, folder, n_layers, err)
+                            : tg_model_open(&c->model, be, folder, 0, 0, err);
     if (st == TG_OK && c->model->arch.kind != TG_KIND_ENCODER && !c->model->arch.labels)
         st =
             tg_fail(err, TG_DATA,
@@ -97,6 +99,18 @@ tg_status tg_classifier_open(tg_classifier **out, tg_backend *be, const char *fo
     if (st != TG_OK) tg_classifier_destroy(&c);
     *out = c;
     return st;
+}
+
+tg_status tg_classifier_open(tg_classifier **out, tg_backend *be, const char *folder,
+                             int max_tokens, tg_error *err) {
+    return open_model(out, be, folder, 0, max_tokens, err);
+}
+
+tg_status tg_classifier_open_first(tg_classifier **out, tg_backend *be, const char *folder,
+                                   int n_layers, int max_tokens, tg_error *err) {
+    if (n_layers < 1)
+        return tg_fail(err, TG_CONFIG, "%s: %d layers: expected at least 1", folder, n_layers);
+    return open_model(out, be, folder, n_layers, max_tokens, err);
 }
 
 /* The texts from `first` on that fit one pass, as a batch of their own; offsets has room for MAX_SEQS + 1. */
@@ -208,6 +222,33 @@ tg_status tg_classifier_embed(tg_classifier *c, const tg_texts *texts, tg_poolin
         for (int k = 0; k < b.n_seqs && st == TG_OK; k++)
             st = pool_text(c, offsets[k], offsets[k + 1], pooling,
                            vectors + (size_t)(i + k) * (size_t)c->width, err);
+        i = end;
+    }
+    return st;
+}
+
+/* Rows of the last forward, all of them. */
+static tg_status read_states(tg_classifier *c, int n, float *states, tg_error *err) {
+    tg_status st = TG_OK;
+    for (int at = 0; at < n && st == TG_OK; at += ROWS) {
+        int k = TG_MIN(n - at, ROWS);
+        for (int i = 0; i < k; i++) c->row_ids[i] = at + i;
+        st = tg_pass_states(c->pass, c->row_ids, k, states + (size_t)at * (size_t)c->width, err);
+    }
+    return st;
+}
+
+tg_status tg_classifier_states(tg_classifier *c, const tg_texts *texts, float *states,
+                               tg_error *err) {
+    tg_status st = check_texts(c, texts, err);
+    int32_t offsets[MAX_SEQS + 1];
+    for (int i = 0; i < texts->n && st == TG_OK;) {
+        tg_batch b;
+        int end = next_batch(c, texts, i, offsets, &b);
+        st = tg_pass_forward(c->pass, &b, (tg_pass_out){0}, err);
+        if (st == TG_OK)
+            st = read_states(c, b.n_tokens, states + (size_t)texts->offsets[i] * (size_t)c->width,
+                             err);
         i = end;
     }
     return st;

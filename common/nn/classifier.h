@@ -48,6 +48,9 @@ typedef struct tg_classifier {
 /* A folder of an encoder family, or of a causal one that config.json calls …ForSequenceClassification. max_tokens: of a pass; at least a text of full length fits (0: that much). */
 tg_status tg_classifier_open(tg_classifier **out, tg_backend *be, const char *folder,
                              int max_tokens, tg_error *err) TG_MUST_CHECK;
+/* The same with only the first n_layers of an encoder's layers, for states and vectors. */
+tg_status tg_classifier_open_first(tg_classifier **out, tg_backend *be, const char *folder,
+                                   int n_layers, int max_tokens, tg_error *err) TG_MUST_CHECK;
 void tg_classifier_destroy(tg_classifier **c);
 
 /* logits (n, n_labels). TG_DATA: no head (naming what config.json has instead), an empty or too long text, a token outside the vocabulary. */
@@ -61,5 +64,9 @@ void tg_classifier_normalize(const tg_classifier *c, float *logits, int n);
 /* vectors (n, width): the last layer's states of a text, pooled. */
 tg_status tg_classifier_embed(tg_classifier *c, const tg_texts *texts, tg_pooling pooling,
                               float *vectors, tg_error *err) TG_MUST_CHECK;
+
+/* states (offsets[n], width): the last layer's, of every token. */
+tg_status tg_classifier_states(tg_classifier *c, const tg_texts *texts, float *states,
+                               tg_error *err) TG_MUST_CHECK;
 
 #endif

@@ -186,19 +186,28 @@ static tg_status keep_text(char **out, const char *folder, const char *name, tg_
     return st;
 }
 
+/* From files that hold the tensors of `stored`: those of the model, or more. */
+static tg_status fill_from(tg_model *m, const tg_weights *w, const tg_params *stored, uint64_t seed,
+                           tg_error *err) {
+    tg_status st = m->data ? TG_OK : make_data(m, err);
+    for (size_t i = 0; i < m->params.n && st == TG_OK; i++) {
+        const tg_param *p = &m->params.list[i];
+        const tg_param *from = stored == &m->params ? p : tg_params_find(stored, p->name);
+        size_t at = from ? (size_t)(from - stored->list) : 0;
+        if (from && w->found[at])
+            st = tg_weights_upload(w, at, m->be, m->data + p->offset, err);
+        else
+            st = init_param(m, p, seed, err);
+    }
+    return st;
+}
+
 static tg_status load_weights(tg_model *m, const char *folder, unsigned flags, uint64_t seed,
                               tg_error *err) {
     tg_weights w;
     tg_status st = tg_weights_open(&w, folder, &m->arch, &m->params, err);
     if (st != TG_OK) return st;
-    if (!m->data) st = make_data(m, err);
-    for (size_t i = 0; i < m->params.n && st == TG_OK; i++) {
-        const tg_param *p = &m->params.list[i];
-        if (w.found[i])
-            st = tg_weights_upload(&w, i, m->be, m->data + p->offset, err);
-        else
-            st = init_param(m, p, seed, err);
-    }
+    st = fill_from(m, &w, &m->params, seed, err);
     tg_weights_close(&w);
     if (st == TG_OK) st = make_grad(m, flags, err);
     return st;
@@ -269,6 +278,42 @@ tg_status tg_model_open(tg_model **out, tg_backend *be, const char *folder, unsi
     if (st == TG_OK) st = keep_text(&m->config_text, folder, "config.json", err);
     if (st == TG_OK) st = keep_text(&m->generation_text, folder, "generation_config.json", err);
     if (st == TG_OK) st = load_weights(m, folder, flags, seed, err);
+    if (st != TG_OK) tg_model_destroy(&m);
+    *out = m;
+    return st;
+}
+
+/* The folder's first layers. */
+static tg_status load_first(tg_model *m, const tg_arch *whole, tg_error *err) {
+    tg_params stored;
+    tg_weights w;
+    tg_status st = tg_params_init(&stored, whole, err);
+    if (st != TG_OK) return st;
+    st = tg_weights_open(&w, m->folder, whole, &stored, err);
+    if (st == TG_OK) {
+        st = fill_from(m, &w, &stored, 0, err);
+        tg_weights_close(&w);
+    }
+    tg_params_fini(&stored);
+    return st;
+}
+
+tg_status tg_model_open_first(tg_model **out, tg_backend *be, const char *folder, int n_layers,
+                              tg_error *err) {
+    *out = NULL;
+    tg_arch whole;
+    tg_status st = tg_arch_load(&whole, folder, err);
+    if (st != TG_OK) return st;
+    if (n_layers < 1 || n_layers > whole.n_layers)
+        return tg_fail(err, TG_CONFIG, "%s: has %d layers: expected 1 to %d of them, found %d",
+                       folder, whole.n_layers, whole.n_layers, n_layers);
+    tg_arch arch = whole;
+    arch.n_layers = n_layers;
+    tg_model *m;
+    st = make(&m, be, &arch, 0, err);
+    if (st != TG_OK) return st;
+    if (!(m->folder = tg_strdup(folder))) st = tg_fail_nomem(err, strlen(folder));
+    if (st == TG_OK) st = load_first(m, &whole, err);
     if (st != TG_OK) tg_model_destroy(&m);
     *out = m;
     return st;

@@ -53,6 +53,9 @@ enum {
 
 tg_status tg_model_open(tg_model **out, tg_backend *be, const char *folder, unsigned flags,
                         uint64_t seed, tg_error *err) TG_MUST_CHECK;
+/* Only the first n_layers layers (1 to all) of a model that is neither trained nor saved: the others are not read. */
+tg_status tg_model_open_first(tg_model **out, tg_backend *be, const char *folder, int n_layers,
+                              tg_error *err) TG_MUST_CHECK;
 /* Whether tg_model_open would find every weight of that architecture in the folder; nothing is
  * loaded. */
 tg_status tg_model_check(const char *folder, const tg_arch *arch, tg_error *err) TG_MUST_CHECK;

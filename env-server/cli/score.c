@@ -5,6 +5,7 @@
 #include "env-server/cli/commands.h"
 #include "env-server/cli/load.h"
 #include "env-server/cli/texts.h"
+#include "env-server/judge/judge.h"
 #include "env-server/reward/reward.h"
 
 #include <math.h>
@@ -225,6 +226,23 @@ static tg_status write_results(const request *r, const tg_metric_out *values, co
     return st;
 }
 
+static tg_status compute(request *r, const tg_open_context *ctx, const chosen *metrics,
+                         const chosen *rewards, tg_arena *arena, tg_error *err) {
+    tg_texts texts;
+    r->files.references = r->references.v, r->files.n_references = r->references.n;
+    tg_status st = r->files.predictions ? tg_texts_read_files(&texts, &r->files, err)
+                                        : tg_texts_read(&texts, r->jsonl, err);
+    if (st != TG_OK) return st;
+    tg_metric_out values = {.arena = arena};
+    tg_reward_value *reward_values[MAX_CHOSEN] = {0};
+    int threads = r->threads ? (int)r->threads : TG_METRIC_ALL_THREADS;
+    st = compute_metrics(metrics, ctx, &texts, threads, &values, err);
+    if (st == TG_OK) st = compute_rewards(rewards, ctx, &texts, reward_values, arena, err);
+    if (st == TG_OK) st = write_results(r, &values, rewards, reward_values, texts.n, err);
+    tg_texts_fini(&texts);
+    return st;
+}
+
 static tg_status score(request *r, const tg_args *args, tg_arena *arena, tg_error *err) {
     chosen metrics = {.registry = tg_metric_registry()},
            rewards = {.registry = tg_reward_registry()};
@@ -238,19 +256,13 @@ static tg_status score(request *r, const tg_args *args, tg_arena *arena, tg_erro
     if (st == TG_OK) st = check_options(options, &metrics, &rewards, err);
     if (st != TG_OK) return st;
     /* check_options has seen to it that compat can only be rl4lms. */
-    const tg_open_context ctx = {.compat = tg_node_get(options, "compat") != NULL};
-    tg_texts texts;
-    r->files.references = r->references.v, r->files.n_references = r->references.n;
-    st = r->files.predictions ? tg_texts_read_files(&texts, &r->files, err)
-                              : tg_texts_read(&texts, r->jsonl, err);
+    tg_judges *judges;
+    st = tg_judges_create(&judges, (int)r->threads, err);
     if (st != TG_OK) return st;
-    tg_metric_out values = {.arena = arena};
-    tg_reward_value *reward_values[MAX_CHOSEN] = {0};
-    int threads = r->threads ? (int)r->threads : TG_METRIC_ALL_THREADS;
-    st = compute_metrics(&metrics, &ctx, &texts, threads, &values, err);
-    if (st == TG_OK) st = compute_rewards(&rewards, &ctx, &texts, reward_values, arena, err);
-    if (st == TG_OK) st = write_results(r, &values, &rewards, reward_values, texts.n, err);
-    tg_texts_fini(&texts);
+    const tg_open_context ctx = {.compat = tg_node_get(options, "compat") != NULL,
+                                 .judges = judges};
+    st = compute(r, &ctx, &metrics, &rewards, arena, err);
+    tg_judges_destroy(&judges);
     return st;
 }
 

@@ -6,6 +6,7 @@
 #include "common/base/hash.h"
 #include "common/config/locate.h"
 #include "env-server/env/compat.h"
+#include "env-server/judge/judge.h"
 #include "env-server/reward/inner.h"
 #include "proto/limits.h"
 
@@ -128,6 +129,7 @@ static tg_status open_pools(tg_env *env, tg_error *err) {
 static tg_open_context context_of(const tg_env *env) {
     tg_open_context ctx = env->settings->context;
     ctx.train = &env->pools[TG_SPLIT_TRAIN];
+    ctx.judges = env->judges;
     return ctx;
 }
 
@@ -204,6 +206,7 @@ tg_status tg_env_open(tg_env **out, const tg_env_settings *settings, tg_error *e
     st = open_tokenizer(env, err);
     if (st == TG_OK) st = open_mdp(env, err);
     if (st == TG_OK) st = open_pools(env, err);
+    if (st == TG_OK) st = tg_judges_create(&env->judges, (int)settings->judge_threads, err);
     if (st == TG_OK) st = open_rewards(env, err);
     if (st == TG_OK) st = open_metrics(env, err);
     if (st == TG_OK) env->spec.config_digest = config_digest(env);
@@ -217,6 +220,7 @@ void tg_env_close(tg_env **out) {
     if (!env) return;
     for (size_t i = 0; i < env->n_metrics; i++) tg_metric_close(&env->metrics[i]);
     tg_reward_close(&env->chosen);
+    tg_judges_destroy(&env->judges);
     for (int split = TG_SPLIT_TRAIN; split <= TG_SPLIT_TEST; split++) {
         tg_sampler_fini(&env->samplers[split]);
         tg_datapool_close(&env->pools[split]);

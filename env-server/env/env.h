@@ -27,8 +27,9 @@ typedef struct tg_env {
     tg_ids context_start; /* what the context holds before the first action */
     tg_datapool pools[4]; /* by tg_split; [0] unused */
     tg_sampler samplers[4];
-    tg_reward chosen;   /* reward_fn */
-    tg_reward *rewards; /* it, or the parts of a weighted sum */
+    struct tg_judges *judges; /* models of rewards and metrics */
+    tg_reward chosen;         /* reward_fn */
+    tg_reward *rewards;       /* it, or the parts of a weighted sum */
     size_t n_rewards;
     bool slow_rewards; /* some reward must not run on the server's loop */
     bool wants_before; /* some reward looks at the text without the newest token */

@@ -39,11 +39,13 @@ static const tg_opt mdp_options[] = {
 #undef T
 
 struct env_section {
-    int64_t n_envs;
+    int64_t n_envs, judge_threads;
     const tg_node *args;
 };
 static const tg_opt env_options[] = {
     TG_OPT_INT(struct env_section, n_envs, "1", 1, 65536, "Episodes that run at the same time."),
+    TG_OPT_INT(struct env_section, judge_threads, "0", 0, 1024,
+               "Threads of a worker for models in rewards and metrics; 0: one per CPU."),
     TG_OPT_NODE(struct env_section, args, "Options of the environment."), TG_OPT_END};
 
 static tg_status read_metrics(tg_env_settings *s, tg_run_config *c, tg_error *err) {
@@ -82,7 +84,7 @@ tg_status tg_env_settings_read(tg_env_settings *s, tg_run_config *c, tg_error *e
         st = tg_choice_read(tg_datapool_registry(), c->datapool, "datapool", a, &s->datapool, err);
     if (st == TG_OK) st = tg_opts_read(env_options, &env, c->env, "env", a, err);
     if (st == TG_OK) st = tg_opts_read(mdp_options, &s->mdp, env.args, "env.args", a, err);
-    if (st == TG_OK) s->n_envs = env.n_envs;
+    if (st == TG_OK) s->n_envs = env.n_envs, s->judge_threads = env.judge_threads;
     if (st == TG_OK) st = read_metrics(s, c, err);
     return st;
 }
@@ -115,7 +117,7 @@ void tg_env_settings_json(const tg_env_settings *s, tg_buf *out) {
     episode_json(s, out);
     tg_buf_printf(out, "\"n_envs\": %lld, \"args\": ", (long long)s->n_envs);
     tg_opts_json(mdp_options, &s->mdp, out);
-    tg_buf_puts(out, "}}");
+    tg_buf_printf(out, ", \"judge_threads\": %lld}}", (long long)s->judge_threads);
 }
 
 uint64_t tg_env_settings_digest(const tg_env_settings *s) {

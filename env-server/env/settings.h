@@ -31,6 +31,7 @@ typedef struct tg_env_settings {
     tg_tokenizer_settings tokenizer;
     tg_mdp_settings mdp;
     int64_t n_envs;
+    int64_t judge_threads;   /* of models in rewards and metrics; 0: one per CPU */
     tg_open_context context; /* the run's compat */
     uint64_t seed;           /* the run's; pools that shuffle may use it */
     tg_choice datapool;

@@ -17,17 +17,6 @@ struct args {
 
 #define REQUIRED(f, T, h) TG_OPT_ROW(struct args, f, T, TG_OPT_REQUIRED, NULL, 0, 0, NULL, h)
 
-static const tg_opt no_options[] = {TG_OPT_END};
-static const tg_opt learned_reward[] = {
-    REQUIRED(model_name, TG_T_STR, "Sequence classifier, as a folder or a name."),
-    REQUIRED(label_ix, TG_T_INT, "Label whose probability is the value."),
-    REQUIRED(batch_size, TG_T_INT, "Texts per forward pass."),
-    TG_OPT_BOOL(struct args, include_prompt_for_eval, "true", "Classify the prompt with the text."),
-    TG_OPT_END};
-static const tg_opt bert_score[] = {
-    REQUIRED(language, TG_T_STR, "Language, which decides the model."), TG_OPT_END};
-static const tg_opt bleurt[] = {TG_OPT_STR(struct args, config_name, NULL, "BLEURT checkpoint."),
-                                TG_OPT_END};
 static const tg_opt summac_zs[] = {
     TG_OPT_STR(struct args, model_name, "mnli", "Entailment model."),
     TG_OPT_STR(struct args, granularity, "paragraph", "How texts are cut."),
@@ -63,12 +52,8 @@ static const tg_opt causal_perplexity[] = {
     { .name = id, .summary = text, .options = table, .options_size = sizeof(struct args) }
 
 const tg_entry tg_metric_planned[] = {
-    ROW("learned_reward", learned_reward, "Probability of a label under a sequence classifier."),
-    ROW("bert_score", bert_score, "BERTScore F1 against the references."),
-    ROW("bleurt", bleurt, "BLEURT against the references."),
     ROW("summaCZS", summac_zs, "Consistency of a summary, zero-shot entailment."),
     ROW("summaCConv", summac_conv, "Consistency of a summary, trained on entailment histograms."),
     ROW("causal_perplexity", causal_perplexity, "Perplexity of the references under the policy."),
-    ROW("intent_accuracy", no_options, "Share of texts with the wanted dialogue intent."),
     {0},
 };

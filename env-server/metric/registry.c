@@ -28,6 +28,11 @@ static const tg_entry *const built[] = {
     &tg_metric_chrf.entry,
     &tg_metric_ter.entry,
     &tg_metric_rouge_l_max.entry,
+    &tg_metric_learned_reward.entry,
+    &tg_metric_bert_score.entry,
+    &tg_metric_bleurt.entry,
+    &tg_metric_intent_accuracy.entry,
+    &tg_metric_emotion_accuracy.entry,
     NULL,
 };
 

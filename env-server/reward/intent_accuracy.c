@@ -1,70 +1,90 @@
-/* The reward intent_accuracy: METEOR, and whether a dialogue intent was met. The classifier of intents is not built into
- * this version, so intent_coeff has to be 0; METEOR's part is complete. */
+/* The reward intent_accuracy: METEOR, and whether the reply has the wanted dialogue intent by a classifier. */
 #include "env-server/metric/meteor.h"
+#include "env-server/reward/judged.h"
 #include "env-server/reward/rows.h"
 
 struct options {
     bool shape;
     double intent_coeff, auto_coeff;
+    const char *model_name;
 };
 static const tg_opt options[] = {
     TG_OPT_BOOL(struct options, shape, "true", "Add METEOR."),
     TG_OPT_FLOAT(struct options, intent_coeff, "1.0", -1e9, 1e9,
-                 "Weight of the intent's match; only 0 in this version."),
-    TG_OPT_FLOAT(struct options, auto_coeff, "1.0", -1e9, 1e9, "Weight of METEOR."), TG_OPT_END};
+                 "Weight of the intent's match; 0: no classifier is needed."),
+    TG_OPT_FLOAT(struct options, auto_coeff, "1.0", -1e9, 1e9, "Weight of METEOR."),
+    TG_OPT_STR(struct options, model_name, TG_INTENT_MODEL,
+               "Classifier of intents, as a folder or a name."),
+    TG_OPT_END};
 
 struct state {
     tg_meteor *meteor;
-    double coeff;
+    tg_match match; /* judge NULL: not asked for */
+    double intent_coeff, auto_coeff;
     bool compat;
 };
+
+static void close_reward(void *state) {
+    struct state *s = state;
+    tg_match_close(&s->match);
+    tg_meteor_destroy(&s->meteor);
+}
 
 static tg_status open_reward(void *state, const void *opts, const tg_open_context *ctx,
                              tg_error *err) {
     struct state *s = state;
     const struct options *o = opts;
-    if (o->intent_coeff != 0)
-        return tg_fail(err, TG_UNSUPPORTED,
-                       "intent_accuracy: the classifier of intents is not built into this version; "
-                       "intent_coeff: 0 leaves METEOR");
-    s->coeff = o->shape ? o->auto_coeff : 0;
+    s->intent_coeff = o->intent_coeff;
+    s->auto_coeff = o->shape ? o->auto_coeff : 0;
     s->compat = ctx->compat;
-    return tg_meteor_create(&s->meteor, ctx->compat, err);
-}
-
-static void close_reward(void *state) {
-    tg_meteor_destroy(&((struct state *)state)->meteor);
+    tg_status st = tg_meteor_create(&s->meteor, ctx->compat, err);
+    if (st == TG_OK && o->intent_coeff != 0)
+        st = tg_match_open(&s->match, ctx, "intent_accuracy", o->model_name, "intent", 1, err);
+    if (st != TG_OK) close_reward(s);
+    return st;
 }
 
 /* RL4LMs's lists of texts grow from one finished episode to the next: it gives the k-th the mean of the first k. */
-static tg_status score(const void *state, const tg_reward_input *in, size_t n, tg_reward_value *out,
-                       tg_error *err) {
-    const struct state *s = state;
+static tg_status add_meteor(const struct state *s, const tg_finished *f, tg_error *err) {
     tg_meteor_work w = {0};
     tg_status st = TG_OK;
     double sum = 0;
-    size_t finished = 0;
-    for (size_t i = 0; i < n && st == TG_OK; i++) {
+    for (size_t i = 0; i < f->n && st == TG_OK; i++) {
+        const tg_metric_item *item = &f->items[i];
         double value;
-        out[i] = (tg_reward_value){TG_REWARD_OK, 0};
-        if (!in[i].done) continue;
-        st = tg_meteor_sample(s->meteor, &w, in[i].text, in[i].text_len, in[i].sample, &value, err);
+        st = tg_meteor_sample(s->meteor, &w, item->text, item->text_len, item->sample, &value, err);
         sum += value;
-        finished++;
-        out[i].value = s->coeff * (s->compat ? sum / (double)finished : value);
+        f->values[i] = s->auto_coeff * (s->compat ? sum / (double)(i + 1) : value) +
+                       s->intent_coeff * f->values[i];
     }
     tg_meteor_work_fini(&w);
     return st;
 }
 
+static tg_status score(const void *state, const tg_reward_input *in, size_t n, tg_reward_value *out,
+                       tg_error *err) {
+    const struct state *s = state;
+    tg_finished f;
+    tg_status st = tg_finished_init(&f, in, n, err);
+    if (st != TG_OK) return st;
+    for (size_t i = 0; i < f.n; i++) f.values[i] = 0;
+    if (f.n && s->match.judge) st = tg_match_values(&s->match, f.items, f.n, f.values, err);
+    if (st == TG_OK) st = add_meteor(s, &f, err);
+    if (st == TG_OK) tg_finished_spread(&f, n, out);
+    tg_finished_fini(&f);
+    return st;
+}
+
 const tg_reward_ops tg_reward_intent_accuracy = {
     .entry = {.name = "intent_accuracy",
-              .summary = "METEOR, with the match of the dialogue intent (not in this version).",
+              .summary = "METEOR, and whether a classifier finds the wanted dialogue intent.",
               .options = options,
               .options_size = sizeof(struct options),
               .built = true},
     .state_size = sizeof(struct state),
     .terminal = true,
+    .slow = true,
+    .together = true,
     .deterministic = true,
     .open = open_reward,
     .close = close_reward,

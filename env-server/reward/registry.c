@@ -15,6 +15,10 @@ static const tg_entry *const built[] = {
     &tg_reward_parent.entry,
     &tg_reward_spider.entry,
     &tg_reward_intent_accuracy.entry,
+    &tg_reward_learned.entry,
+    &tg_reward_bert_score.entry,
+    &tg_reward_bleurt.entry,
+    &tg_reward_preference.entry,
     &tg_reward_repeat_penalty.entry,
     &tg_reward_repeat_penalty_batched.entry,
     &tg_reward_concept_cover.entry,
@@ -37,7 +41,8 @@ static const tg_entry *const built[] = {
 };
 
 const tg_registry *tg_reward_registry(void) {
-    static const tg_registry registry = {"reward", built, tg_reward_planned};
+    static const tg_entry planned[] = {{0}}; /* all of RL4LMs's are built */
+    static const tg_registry registry = {"reward", built, planned};
     return &registry;
 }
 
@@ -51,6 +56,7 @@ tg_status tg_reward_open(tg_reward *r, const tg_reward_ops *ops, const void *opt
     r->traits = (tg_reward_traits){.terminal = ops->terminal,
                                    .wants_before = ops->wants_before,
                                    .slow = ops->slow,
+                                   .together = ops->together,
                                    .deterministic = ops->deterministic};
     if (ops->traits) ops->traits(state, &r->traits);
     return TG_OK;

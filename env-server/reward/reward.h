@@ -41,6 +41,7 @@ typedef struct tg_reward_traits {
     bool terminal;      /* only a finished episode has a reward */
     bool wants_before;  /* looks at the text without the newest token */
     bool slow;          /* runs on a pool thread, never on the server's loop */
+    bool together;      /* cheaper for many texts at a time, and each value as if it were alone */
     bool deterministic; /* a function of its input: scoring a text again gives the same number */
     bool ranked; /* judges all samples of a prompt together: one call of score() is one group */
 } tg_reward_traits;
@@ -48,8 +49,8 @@ typedef struct tg_reward_traits {
 typedef struct tg_reward_ops {
     tg_entry entry;
     size_t state_size;
-    bool terminal, wants_before, slow, deterministic; /* see tg_reward_traits */
-    /* Changes what follows from the options; in: the four above. May be NULL. */
+    bool terminal, wants_before, slow, together, deterministic; /* see tg_reward_traits */
+    /* Changes what follows from the options; in: the five above. May be NULL. */
     void (*traits)(const void *state, tg_reward_traits *traits);
     /* The functions inside this one: *n of them. NULL: it has none. */
     const struct tg_reward *(*inner)(const void *state, size_t *n);

@@ -1,5 +1,4 @@
-/* The rows of the registry: what is built, each in its own file, and the reward functions of RL4LMs
- * that are known with all their keys but not built into this version (planned.c). */
+/* The rows of the registry, each in its own file or with those of its kind. */
 #ifndef TG_ENV_REWARD_ROWS_H
 #define TG_ENV_REWARD_ROWS_H
 
@@ -20,6 +19,7 @@ extern const tg_reward_ops tg_reward_rouge, tg_reward_rouge_combined, tg_reward_
 /* Functions outside this program. */
 extern const tg_reward_ops tg_reward_plugin, tg_reward_process, tg_reward_http, tg_reward_remote;
 
-extern const tg_entry tg_reward_planned[]; /* ends with a row without a name */
+extern const tg_reward_ops tg_reward_learned, tg_reward_bert_score, tg_reward_bleurt,
+    tg_reward_preference;
 
 #endif

@@ -133,7 +133,7 @@ with "unknown section" 78 'trainevaluation: unknown key, did you mean "train_eva
 with "missing section" 78 'the section "datapool" is missing' '/^datapool/,/n_samples/d'
 with "section of the wrong type" 78 'c.yml:12: env: expected a section' 's/^env:/env: 5/;/n_envs/,/terminate/d'
 with "unknown reward" 78 'c.yml:[0-9]+: reward_fn.id: .*increasing_numbers' 's/id: increasing_numbers$/id: increasing_number/;'
-with "reward of a later version" 78 'reward_fn.id: .*not built' '0,/id: increasing_numbers/s//id: bleurt/;0,/min_tokens.*/s/^    min_tokens.*//'
+with "reward without its model" 66 'bleurt .*"bleurt-base-128" was not found' '0,/id: increasing_numbers/s//id: bleurt/;0,/min_tokens.*/s/^    min_tokens.*//'
 with "missing reward option" 78 'reward_fn.args.min_tokens: is required' '0,/^    min_tokens.*/s//    {}/'
 with "unknown data pool" 78 'datapool.id: .*dummy_pool' 's/dummy_pool/dumy_pool/'
 with "unknown environment key" 78 'c.yml:[0-9]+: env.args.max_prompt_len: unknown key, did you mean "max_prompt_length"' 's/max_prompt_length/max_prompt_len/'

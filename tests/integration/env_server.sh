@@ -148,9 +148,9 @@ refuse 64 'nothing to compute'        score
 refuse 66 "$tmp/none.yml"             --config "$tmp/none.yml" "${bind[@]}"
 refuse 78 'broken.yml:'               --config "$tmp/broken.yml" "${bind[@]}"
 refuse 78 "did you mean 'increasing_numbers'" --config "$config" "${bind[@]}" reward_fn.id=increasing_number
-refuse 78 "reward_fn.id: 'bleurt' is known but not built" --config "$config" "${bind[@]}" reward_fn.id=bleurt 'reward_fn.args={checkpoint: x}'
+refuse 66 'model "no/such" was not found' --config "$config" "${bind[@]}" reward_fn.id=bleurt 'reward_fn.args={checkpoint: no/such}'
 refuse 66 'IMDB reviews, train split: not found' check "$config" datapool.id=imdb 'datapool.args={seed: 1, path: /nowhere}'
-refuse 78 "train_evaluation.metrics.0.id: 'bleurt' is known but not built" check "$config" 'train_evaluation.metrics=[{id: bleurt}]'
+refuse 78 "train_evaluation.metrics.0.id: 'summaCZS' is known but not built" check "$config" 'train_evaluation.metrics=[{id: summaCZS}]'
 refuse 78 'reward_fn.args.min_tokens' --config "$config" "${bind[@]}" reward_fn.args.min_tokens=few
 refuse 78 'min_tokens'                --config "$config" "${bind[@]}" 'reward_fn.args={}'
 refuse 78 'env.args.max_episode_lenth' --config "$config" "${bind[@]}" env.args.max_episode_lenth=4
@@ -169,7 +169,7 @@ refuse 78 'expected a list'           --config "$config" "${bind[@]}" train_eval
 refuse 77 '--insecure'                --config "$config" --bind 'tcp://0.0.0.0:*'
 refuse 65 'bad.jsonl:1:'              score --metric dates --jsonl "$tmp/bad.jsonl"
 refuse 78 'min_tokens'                score --metric increasing_numbers --jsonl "$tmp/bad.jsonl"
-refuse 78 'not built'                 score --metric bleurt --jsonl "$tmp/bad.jsonl"
+refuse 78 'not built'                 score --metric summaCConv --jsonl "$tmp/bad.jsonl"
 
 # ---- the commands --------------------------------------------------------------------------------------------
 printf '{"prediction": "1 2 3 2020-01-02"}\n{"prediction": "none", "references": ["x"], "prompt": "p", "meta": {"k": 1}}\n' >"$tmp/texts.jsonl"

@@ -174,7 +174,6 @@ TEST(parts_that_cannot_be_are_refused_where_they_stand) {
         {"weighted", "{\"rewards\": [{\"id\": \"chrf\", \"weigth\": 1}]}"},
         {"dense", "{}"},
         {"dense", "{\"reward\": {\"id\": \"dense\", \"args\": {\"reward\": {\"id\": \"chrf\"}}}}"},
-        {"intent_accuracy", "{}"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         tg_arena arena = {0};
