@@ -80,6 +80,22 @@ static void upload_group(tg_decoder *d, const int32_t *tokens, const int32_t *of
     tg_backend_upload(d->m->be, d->b.cache_rows, h, (size_t)n * sizeof *h);
 }
 
+/* Of a prompt's last layer only the last row is needed: the rest of it runs on those of the n prompts. */
+static void finish_last_layer(const tg_decoder *d, int layer, int n) {
+    const tg_trunk *t = &d->trunk;
+    const struct tg_decoder_buffers *b = &d->b;
+    const tg_acts *a = &b->acts;
+    tg_acts last = *a;
+    last.x = last.mid = last.cmid = last.out = b->last;
+    last.att = b->last_att;
+    if (a->post1 == a->x) last.post1 = last.post2 = b->last;
+    t->be->ops->gather_rows(t->be, b->last, a->x, b->cache_rows, n, t->arch.width);
+    t->be->ops->gather_rows(t->be, b->last_att, a->att, b->cache_rows, n,
+                            tg_trunk_attn_width(&t->arch));
+    tg_trunk_mix(t, layer, &last, n);
+    tg_trunk_mlp(t, layer, &last, n);
+}
+
 static void prefill_group(tg_decoder *d, const int32_t *slots, const int32_t *tokens,
                           const int32_t *offsets, int n, float *logits) {
     const tg_trunk *t = &d->trunk;
@@ -97,11 +113,16 @@ static void prefill_group(tg_decoder *d, const int32_t *slots, const int32_t *to
                              offsets[s + 1] - offsets[s], a->att);
         t->be->ops->attention_forward(t->be, a->att, a->lse, a->qkv, a->qkv + at.k, a->qkv + at.v,
                                       at.stride, d->b.offsets, n, tg_trunk_attn(t, l));
+        if (!d->seq2seq && l == t->arch.n_layers - 1) {
+            finish_last_layer(d, l, n);
+            break;
+        }
         tg_trunk_mix(t, l, a, N);
         tg_decoder_cross(d, l, N, n, false);
         tg_trunk_mlp(t, l, a, N);
     }
-    t->be->ops->gather_rows(t->be, d->b.last, a->out, d->b.cache_rows, n, t->arch.width);
+    if (d->seq2seq)
+        t->be->ops->gather_rows(t->be, d->b.last, a->out, d->b.cache_rows, n, t->arch.width);
     finish(d, d->b.last, n, logits);
     for (int s = 0; s < n; s++) d->lengths[slots[s]] = offsets[s + 1] - offsets[s];
 }

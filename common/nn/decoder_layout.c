@@ -56,6 +56,8 @@ static void carve_decoder(tg_carve *c, const tg_arch *arch, tg_decoder_caps caps
     int32_t **per_slot[] = {&b->offsets, &b->slots, &b->lengths, &b->cache_rows};
     for (size_t i = 0; i < TG_COUNT_OF(per_slot); i++) *per_slot[i] = tg_carve_i32(c, S + 1);
     b->last = tg_carve_f32(c, S, C);
+    b->last_att =
+        arch->kind == TG_KIND_CAUSAL ? tg_carve_f32(c, S, (size_t)tg_trunk_attn_width(arch)) : NULL;
     b->hidden = tg_carve_f32(c, S, C);
     b->mean = tg_carve_f32(c, S, 1);
     b->rstd = tg_carve_f32(c, S, 1);

@@ -29,7 +29,8 @@ struct tg_decoder_buffers {
     int32_t *cache_rows; /* (S) step: where the new key goes; prefill: last row of each sequence */
     tg_embed_acts embed;
     float *last, *hidden, *mean, *rstd; /* (S,C), (S) */
-    float *logits;                      /* (S,V) */
+    float *last_att; /* (S,H*D) causal: attention's results at prompts' last rows */
+    float *logits;   /* (S,V) */
 };
 
 struct tg_decoder {

@@ -83,6 +83,7 @@ tg_status tg_fisher_create(tg_fisher **out, tg_pass *pass, tg_error *err) {
     tg_fisher *f = tg_alloc(sizeof *f);
     if (!f) return tg_fail_nomem(err, sizeof *f);
     f->p = pass;
+    pass->whole = true; /* tangents go through every row */
     tg_backend *be = pass->m->be;
     st = open_direction(f, err);
     if (st == TG_OK) {

@@ -138,20 +138,35 @@ static void run_cross(tg_pass *p, const tg_trunk *t, int layer, const tg_acts *a
     tg_trunk_cross(t, layer, a, N);
 }
 
+tg_pass_rows tg_pass_rows_of(const tg_pass *p, const tg_pass_stack *s, int layer) {
+    tg_pass_rows r = {s->layers[layer], s->n_tokens};
+    if (!tg_pass_is_cut(p, s, layer)) return r;
+    r.n = p->n_actions;
+    r.a.x = p->b.cut_x, r.a.att = p->b.cut_att, r.a.out = p->b.rows;
+    if (s->trunk.arch.parallel) r.a.mid = r.a.cmid = r.a.out;
+    return r;
+}
+
 void tg_pass_layer(tg_pass *p, const tg_pass_stack *s, int layer, bool to_up) {
     const tg_trunk *t = &s->trunk;
     const tg_heads at = tg_trunk_heads(&t->arch);
     const tg_acts *a = &s->layers[layer];
-    int N = s->n_tokens;
-    tg_trunk_qkv(t, layer, a, s->positions, N);
-    t->be->ops->attention_forward(t->be, a->att, a->lse, a->qkv, a->qkv + at.k, a->qkv + at.v,
-                                  at.stride, s->offsets, p->n_seqs, tg_trunk_attn(t, layer));
-    tg_trunk_mix(t, layer, a, N);
-    if (t->arch.kind == TG_KIND_SEQ2SEQ) run_cross(p, t, layer, a, N);
+    const tg_pass_rows rows = tg_pass_rows_of(p, s, layer);
+    const tg_ops *ops = t->be->ops;
+    tg_trunk_qkv(t, layer, a, s->positions, s->n_tokens);
+    ops->attention_forward(t->be, a->att, a->lse, a->qkv, a->qkv + at.k, a->qkv + at.v, at.stride,
+                           s->offsets, p->n_seqs, tg_trunk_attn(t, layer));
+    if (tg_pass_is_cut(p, s, layer)) {
+        ops->gather_rows(t->be, rows.a.x, a->x, p->b.act_row, rows.n, t->arch.width);
+        ops->gather_rows(t->be, rows.a.att, a->att, p->b.act_row, rows.n,
+                         tg_trunk_attn_width(&t->arch));
+    }
+    tg_trunk_mix(t, layer, &rows.a, rows.n);
+    if (t->arch.kind == TG_KIND_SEQ2SEQ) run_cross(p, t, layer, a, rows.n);
     if (to_up && !t->arch.parallel && !tg_trunk_keeps_post(&t->arch))
-        tg_trunk_up(t, layer, a, N);
+        tg_trunk_up(t, layer, &rows.a, rows.n);
     else
-        tg_trunk_mlp(t, layer, a, N);
+        tg_trunk_mlp(t, layer, &rows.a, rows.n);
 }
 
 static void run_stack(tg_pass *p, tg_pass_stack *s) {
@@ -169,7 +184,7 @@ static void run_heads(tg_pass *p) {
     const tg_ops *ops = t->be->ops;
     int A = p->n_actions, C = t->arch.width;
     if (!A) return;
-    ops->gather_rows(t->be, b->rows, tg_pass_last_rows(&p->main), b->act_row, A, C);
+    if (!p->cut) ops->gather_rows(t->be, b->rows, tg_pass_last_rows(&p->main), b->act_row, A, C);
     tg_trunk_final(t, b->hidden, b->mean, b->rstd, b->rows, A);
     p->kept_whole = p->b.kept != NULL;
     if (p->has_lm)
@@ -190,6 +205,8 @@ tg_status tg_pass_forward(tg_pass *p, const tg_batch *batch, tg_pass_out out, tg
     p->has_value = out.value != NULL;
     p->has_labels = false;
     p->has_mask = batch->mask != NULL;
+    p->cut = batch->actions_only && !p->whole && !p->seq2seq && batch->n_actions > 0 &&
+             batch->n_actions < batch->n_tokens;
     upload_batch(p, batch);
     if (p->seq2seq) {
         run_stack(p, &p->enc);
@@ -207,7 +224,9 @@ tg_status tg_pass_forward(tg_pass *p, const tg_batch *batch, tg_pass_out out, tg
 
 /* ---- reading the last forward -------------------------------------------------------------------- */
 
-static tg_status check_rows(const tg_pass_stack *s, const int32_t *rows, int n, tg_error *err) {
+static tg_status check_rows(const tg_pass *p, const tg_pass_stack *s, const int32_t *rows, int n,
+                            tg_error *err) {
+    if (p->cut) return tg_fail(err, TG_BUG, "pass: rows asked of a forward of actions only");
     if (!s->n_tokens) return tg_fail(err, TG_BUG, "pass: rows asked before a forward");
     for (int i = 0; i < n; i++)
         if (rows[i] < 0 || rows[i] >= s->n_tokens)
@@ -250,7 +269,7 @@ static const float *make_logits(const tg_pass *p, int k) {
 }
 
 tg_status tg_pass_states(tg_pass *p, const int32_t *rows, int n, float *states, tg_error *err) {
-    tg_status st = check_rows(&p->main, rows, n, err);
+    tg_status st = check_rows(p, &p->main, rows, n, err);
     if (st == TG_OK)
         read_rows(p, tg_pass_last_rows(&p->main), rows, n, make_states, (size_t)p->m->arch.width,
                   states);
@@ -260,14 +279,14 @@ tg_status tg_pass_states(tg_pass *p, const int32_t *rows, int n, float *states, 
 tg_status tg_pass_source_states(tg_pass *p, const int32_t *rows, int n, float *states,
                                 tg_error *err) {
     if (!p->seq2seq) return tg_fail(err, TG_BUG, "pass: source states of a model without encoder");
-    tg_status st = check_rows(&p->enc, rows, n, err);
+    tg_status st = check_rows(p, &p->enc, rows, n, err);
     if (st == TG_OK)
         read_rows(p, p->b.states, rows, n, make_nothing, (size_t)p->m->arch.width, states);
     return st;
 }
 
 tg_status tg_pass_logits(tg_pass *p, const int32_t *rows, int n, float *logits, tg_error *err) {
-    tg_status st = check_rows(&p->main, rows, n, err);
+    tg_status st = check_rows(p, &p->main, rows, n, err);
     if (st == TG_OK && !p->main.trunk.top.w[TG_ROLE_HEAD_W])
         st = tg_fail(err, TG_BUG, "pass: logits asked of a model without a language head");
     if (st == TG_OK)

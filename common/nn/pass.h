@@ -29,6 +29,9 @@ typedef struct tg_batch {
     /* (n_actions, tg_mask_words(vocab_size)): the tokens that each action was chosen from, as in op/head.h; every act_token is
      * among its own. Log-probs and entropies are then those of the distribution over them. NULL: all. Needs caps.masked. */
     const uint32_t *mask;
+    /* The last layer need not be finished at other rows: the same log-probs, and gradients but for the order of sums; but
+     * tg_pass_states and tg_pass_logits cannot be asked afterwards. */
+    bool actions_only;
     /* seq2seq; all 0 otherwise */
     int n_src;
     const int32_t *src_tokens;  /* (n_src) */

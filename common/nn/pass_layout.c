@@ -180,6 +180,10 @@ static void carve_pass(tg_carve *c, const tg_arch *arch, tg_pass_caps caps, cons
     if (caps.masked)
         b->mask = (uint32_t *)tg_carve_i32(c, A * (size_t)tg_mask_words(arch->vocab_size));
     b->rows = tg_carve_f32(c, A, C);
+    if (!seq2seq) {
+        b->cut_x = tg_carve_f32(c, TG_MIN(A, N), C);
+        b->cut_att = tg_carve_f32(c, TG_MIN(A, N), (size_t)tg_trunk_attn_width(arch));
+    }
     b->hidden = b->lm = tg_carve_f32(c, A, C);
     size_t E = (size_t)tg_trunk_embed_width(arch);
     if (tg_trunk_has_lm(arch)) b->lm = tg_carve_f32(c, A, E);

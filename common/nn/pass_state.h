@@ -24,8 +24,10 @@ typedef struct tg_pass_buffers {
     int32_t *act_row, *act_token; /* (A) */
     uint32_t *mask;               /* (A, words); NULL: not with these caps */
     float *rows, *hidden;         /* (A,C) residual stream at the action rows, and its final norm */
-    float *lm;                    /* (A,E) what the output matrix reads: hidden, or made of it */
-    float *mean, *rstd;           /* (A) of that norm */
+    float *cut_x,
+        *cut_att;       /* (A,C), (A,H*D) of the last layer at the action rows, when it is cut */
+    float *lm;          /* (A,E) what the output matrix reads: hidden, or made of it */
+    float *mean, *rstd; /* (A) of that norm */
     float *logp, *entropy, *lse, *value; /* (A) */
     float
         *kept; /* (A,V) logits that backward need not make again; NULL: too many, or not trained */
@@ -66,6 +68,8 @@ struct tg_pass {
     /* of the last forward */
     int n_seqs, n_actions;
     bool has_lm, has_value, has_labels, has_mask;
+    bool cut;        /* the last layer was finished at the action rows alone */
+    bool whole;      /* never cut: somebody reads the other rows */
     bool kept_whole; /* the kept logits are forward's still: no backward has used them up */
 };
 
@@ -81,6 +85,15 @@ static inline tg_head_extra tg_pass_head(const tg_pass *p) {
                            .kept = p->kept_whole ? p->b.kept : NULL};
 }
 
+/* From attention's results on, a layer may have rows of its own: those of the actions. */
+typedef struct tg_pass_rows {
+    tg_acts a;
+    int n;
+} tg_pass_rows;
+tg_pass_rows tg_pass_rows_of(const tg_pass *p, const tg_pass_stack *s, int layer);
+static inline bool tg_pass_is_cut(const tg_pass *p, const tg_pass_stack *s, int layer) {
+    return p->cut && s == &p->main && layer == s->trunk.arch.n_layers - 1;
+}
 /* Layer l from its x on: to out, or (to_up) only to what its backward needs. */
 void tg_pass_layer(tg_pass *p, const tg_pass_stack *s, int layer, bool to_up);
 /* The layers of a stack: b.dx, gradient of the last one's output, becomes gradients of all that is trained of

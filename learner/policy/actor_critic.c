@@ -177,6 +177,7 @@ tg_status tg_actor_critic_score(tg_actor_critic *ac, tg_rollout *r, tg_error *er
             break;
         }
         tg_batch b = tg_pack_batch(&pack);
+        b.actions_only = true;
         int at = r->episodes[from].first_action;
         st = tg_actor_critic_forward(ac, &b, r->logp + at, r->entropy + at, r->value + at, err);
         if (ac->mask.compat) b.mask = NULL; /* the KL is that of the whole distributions */

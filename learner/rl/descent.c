@@ -16,7 +16,9 @@ static tg_status run_piece(tg_descent *d, const int32_t *rows, int total,
     const tg_rollout *r = d->r;
     int n = p->batch.n_actions;
     float *logp = d->piece[0], *entropy = d->piece[1], *value = d->piece[2];
-    tg_status st = tg_actor_critic_forward(d->ac, &p->batch, logp, entropy, value, err);
+    tg_batch batch = p->batch;
+    batch.actions_only = true;
+    tg_status st = tg_actor_critic_forward(d->ac, &batch, logp, entropy, value, err);
     if (st != TG_OK) return st;
     for (int i = 0; i < n; i++) {
         int at = p->place[i], row = rows[at];

@@ -165,7 +165,9 @@ static tg_status flush(supervised *s, int64_t labels, double *loss, tg_error *er
         st = tg_pass_create(&s->pass, s->model, s->packer.caps,
                             s->run->settings->recompute ? TG_PASS_RECOMPUTE : TG_PASS_TRAIN, err);
     if (st == TG_OK && b->n_actions) {
-        st = tg_pass_forward(s->pass, b, (tg_pass_out){.logp = s->logp}, err);
+        tg_batch batch = *b;
+        batch.actions_only = true;
+        st = tg_pass_forward(s->pass, &batch, (tg_pass_out){.logp = s->logp}, err);
         for (int i = 0; st == TG_OK && i < b->n_actions; i++) {
             *loss -= (double)s->logp[i];
             s->dlogp[i] = (float)(-1.0 / (double)labels);
