@@ -188,6 +188,7 @@ tg_status tg_endpoint_open(tg_endpoint **out, tg_net *net, uv_loop_t *loop,
     ep->net = net;
     ep->opts = *opts;
     if (ep->opts.max_message == 0) ep->opts.max_message = TG_LIMIT_MESSAGE;
+    ep->send_limit = ep->opts.max_message;
     if (ep->opts.high_water <= 0) ep->opts.high_water = 1024;
     if (ep->opts.max_queue == 0) ep->opts.max_queue = 1024;
     if (ep->opts.max_queue_bytes == 0) ep->opts.max_queue_bytes = 2 * ep->opts.max_message;

@@ -68,6 +68,9 @@ void tg_endpoint_close(tg_endpoint **ep, int linger_ms);
  * TG_DATA: msg is beyond the limits of the protocol. */
 tg_status tg_endpoint_send(tg_endpoint *ep, tg_peer peer, const tg_frame *head, const void *msg,
                            tg_error *err) TG_MUST_CHECK;
+/* The largest message that may be sent (max_message at first): the other side drops the connection of a peer
+ * that sends more than it takes. */
+void tg_endpoint_limit_send(tg_endpoint *ep, size_t max_message);
 /* Messages to this peer that libzmq has not taken yet. */
 size_t tg_endpoint_queued(const tg_endpoint *ep, tg_peer peer);
 /* Drops what is queued for a peer. */

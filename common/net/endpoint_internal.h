@@ -22,6 +22,7 @@ struct tg_endpoint {
     bool draining, closed;
     tg_outqueue out;
     tg_buf scratch;
+    size_t send_limit;
     tg_endpoint_stats stats;
     zmq_msg_t *at_hand; /* the message being handled; NULL outside on_message */
 };

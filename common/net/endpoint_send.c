@@ -32,15 +32,22 @@ static sent send_now(tg_endpoint *ep, tg_peer peer, const void *bytes, size_t le
     return SENT;
 }
 
+void tg_endpoint_limit_send(tg_endpoint *ep, size_t max_message) {
+    ep->send_limit = max_message;
+}
+
 tg_status tg_endpoint_send(tg_endpoint *ep, tg_peer peer, const tg_frame *head, const void *msg,
                            tg_error *err) {
     TG_ASSERT(!ep->closed);
     tg_buf_reset(&ep->scratch);
     tg_status st = tg_frame_encode(head, msg, &ep->scratch, err);
     if (st != TG_OK) return st;
-    if (ep->scratch.len > ep->opts.max_message) {
-        return tg_fail(err, TG_DATA, "%s of %zu bytes, at most %zu can be sent",
-                       tg_msg_name(head->type), ep->scratch.len, ep->opts.max_message);
+    if (ep->scratch.len > ep->send_limit) {
+        return tg_fail(
+            err, TG_DATA,
+            "%s of %zu bytes, at most %zu can be sent; where the other side was started, "
+            "--max-message allows more",
+            tg_msg_name(head->type), ep->scratch.len, ep->send_limit);
     }
     tg_endpoint_look_again(ep);
     if (!tg_outqueue_find(&ep->out, peer)) { /* else it must wait behind those */

@@ -234,6 +234,7 @@ static tg_status open_endpoint(tg_link *link, tg_error *err) {
         .address = link->address,
         .listen = link->opts.listen != NULL,
         .insecure = link->opts.insecure,
+        .max_message = link->opts.limits.max_message,
         .on_message = on_message,
         .on_gone = on_gone,
         .on_connect = on_connect,
@@ -242,7 +243,9 @@ static tg_status open_endpoint(tg_link *link, tg_error *err) {
         .arg = link,
     };
     link->dropped = false;
-    return tg_endpoint_open(&link->ep, link->net, link->loop, &opts, err);
+    tg_status st = tg_endpoint_open(&link->ep, link->net, link->loop, &opts, err);
+    if (st == TG_OK) tg_endpoint_limit_send(link->ep, TG_LIMIT_MESSAGE);
+    return st;
 }
 
 static void on_reopen(uv_timer_t *timer) {

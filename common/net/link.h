@@ -74,14 +74,17 @@ typedef struct tg_link_opts {
     const uint8_t *uuid;   /* 16 bytes that name this process in Hello; NULL: drawn */
     int heartbeat_ms;      /* wanted; the smaller of both sides' is used; 0: 1000 */
     int remote_silence_ms; /* 0: 30000 */
-    tg_limits limits;      /* told in Welcome; zeros: the limits of the protocol */
-    int lease_ms;          /* listening: how long a lost client may come back; 0: not at all */
-    bool resume;           /* dialling: ask for the same session again after a loss */
+    tg_limits
+        limits; /* told in Welcome; zeros: the limits of the protocol. max_message is kept here, the
+                            * others by the owner */
+    int lease_ms; /* listening: how long a lost client may come back; 0: not at all */
+    bool resume;  /* dialling: ask for the same session again after a loss */
     uint64_t
         resume_session; /* dialling: the session of an earlier process, with its token (16 bytes); 0: none */
     const uint8_t *resume_token;
-    uint32_t credits;    /* listening: requests a peer may have unanswered; 0: any number */
-    size_t max_sessions; /* listening; 0: 16384 */
+    uint32_t credits;           /* listening: requests a peer may have unanswered; 0: any number */
+    size_t max_sessions;        /* listening; 0: 16384 */
+    size_t max_tenant_sessions; /* of them for one tenant; 0: as many as there may be */
     const tg_link_ops *ops;
     void *arg;
 } tg_link_opts;

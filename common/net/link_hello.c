@@ -8,6 +8,7 @@
 #include "common/base/log.h"
 #include "common/net/link_internal.h"
 #include "proto/codec.h"
+#include "proto/limits.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -169,7 +170,7 @@ static tg_session *find_resumable(tg_link *link, const tg_hello *hello) {
 
 /* Takes over hello. */
 static void resume_session(tg_link *link, tg_session *s, tg_peer peer, const tg_frame *head,
-                           tg_hello *hello) {
+                           tg_hello *hello, const tg_user *user) {
     if (!s->detached) tg_session_detach(s, "resumed from another connection");
     if (link->closed) {
         tg_msg_free(hello);
@@ -181,6 +182,7 @@ static void resume_session(tg_link *link, tg_session *s, tg_peer peer, const tg_
         tg_msg_free(hello);
         return;
     }
+    s->peer_user = *user; /* another key of the same tenant, perhaps */
     read_hello(s, hello);
     link->stats.resumed++;
     if (!send_welcome(s, head, true)) return; /* gone again: the loop finds it */
@@ -219,6 +221,20 @@ static void new_session(tg_link *link, tg_peer peer, const tg_frame *head, tg_he
     open_session(link, s, head, peer);
 }
 
+static tg_code check_room(const tg_link *link, const tg_user *user, char why[TG_LINK_WHY]) {
+    size_t limit = link->opts.max_tenant_sessions, n = 0;
+    if (link->n_sessions >= link->opts.max_sessions) {
+        snprintf(why, TG_LINK_WHY, "%zu sessions are open already", link->n_sessions);
+        return TG_CODE_OVERLOADED;
+    }
+    if (limit == 0 || user->tenant[0] == '\0') return TG_CODE_OK;
+    for (const tg_session *s = link->sessions; s && n < limit; s = s->next)
+        n += !strcmp(s->peer_user.tenant, user->tenant);
+    if (n < limit) return TG_CODE_OK;
+    snprintf(why, TG_LINK_WHY, "tenant %s has %zu sessions open already", user->tenant, n);
+    return TG_CODE_OVERLOADED;
+}
+
 void tg_link_hello(tg_link *link, tg_peer peer, const tg_frame *head, tg_hello *hello) {
     char why[TG_LINK_WHY] = "";
     tg_session *old = tg_session_of_peer(link, peer);
@@ -235,14 +251,11 @@ void tg_link_hello(tg_link *link, tg_peer peer, const tg_frame *head, tg_hello *
         code = TG_CODE_PERMISSION_DENIED;
         snprintf(why, sizeof why, "the session belongs to another tenant");
     } else if (back && back->role == hello->role) {
-        resume_session(link, back, peer, head, hello);
+        resume_session(link, back, peer, head, hello, &user);
         return;
     }
     if (code == TG_CODE_OK) drop_older_self(link, hello->peer_uuid, &user);
-    if (code == TG_CODE_OK && link->n_sessions >= link->opts.max_sessions) {
-        code = TG_CODE_OVERLOADED;
-        snprintf(why, sizeof why, "%zu sessions are open already", link->n_sessions);
-    }
+    if (code == TG_CODE_OK) code = check_room(link, &user, why);
     if (code == TG_CODE_OK && !link->closed) {
         new_session(link, peer, head, hello, &user);
         return;
@@ -286,6 +299,8 @@ static void read_welcome(tg_session *s, const tg_welcome *w) {
     s->lease_ms = w->lease_ms;
     s->has_token = w->has_resume_token;
     memcpy(s->token, w->resume_token, sizeof s->token);
+    if (w->limits.max_message >= TG_FRAME_HEADER && w->limits.max_message < TG_LIMIT_MESSAGE)
+        tg_endpoint_limit_send(s->link->ep, w->limits.max_message);
     s->heartbeat_ms = agree_heartbeat(s->link, w->heartbeat_ms);
     tg_link_tick_for(s->link, s->heartbeat_ms);
 }

@@ -58,7 +58,7 @@ typedef struct tg_ops tg_ops;
 
 /* Sets the form and level of the log; TG_USAGE: not one of the words. Before anything else is done. */
 tg_status tg_ops_logging(const tg_ops_opts *opts, tg_error *err) TG_MUST_CHECK;
-/* hooks are copied. */
+/* hooks are copied. Also raises the number of files the process may open as far as it may. */
 tg_status tg_ops_open(tg_ops **out, uv_loop_t *loop, const tg_ops_opts *opts,
                       const tg_ops_hooks *hooks, tg_error *err) TG_MUST_CHECK;
 /* The handles close with the loop's next turns; the stats go with them. */

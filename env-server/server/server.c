@@ -273,6 +273,8 @@ static tg_status start(tg_server *s, const tg_server_opts *o, tg_error *err) {
                          .lease_ms = o->lease_ms ? TG_MAX(o->lease_ms, 0) : DEFAULT_LEASE_MS,
                          .credits = o->credits ? o->credits : DEFAULT_CREDITS,
                          .heartbeat_ms = o->heartbeat_ms,
+                         .limits.max_message = (uint32_t)o->max_message,
+                         .max_tenant_sessions = o->max_tenant_sessions,
                          .ops = &link_ops,
                          .arg = s};
     return tg_link_open(&s->link, s->net, &s->loop, &link, err);

@@ -21,7 +21,9 @@ typedef struct tg_server_opts {
     tg_security *security; /* keys; borrowed; its allow-list is read again on SIGHUP; NULL: none */
     int heartbeat_ms;      /* 0: the default */
     int threads;           /* of the job pool; 0: 2 */
-    uint32_t capacity;     /* slots over all clients; 0: 65536 */
+    size_t max_message;    /* bytes a client may send at once; 0: 64 MiB */
+    size_t max_tenant_sessions; /* sessions of one tenant; 0: any number */
+    uint32_t capacity;          /* slots over all clients; 0: 65536 */
     int lease_ms;     /* how long a lost client's slots are kept; 0: 60000; negative: not at all */
     uint32_t credits; /* requests that a client may have unanswered; 0: 512 */
     tg_ops_opts ops;  /* HTTP port, log */
