@@ -237,6 +237,9 @@ test-learning: tests ## Runs that must reach a reward
 	$(Q)$(RUNNER) $(LEARNING)
 test-oracle: tests ## Compare again, on random inputs, with torch, transformers, tokenizers, SB3 … from PyPI
 	$(Q)BUILD=$(BUILD) tests/oracle/run.sh
+	$(Q)BUILD=$(BUILD) tests/python/run.sh
+test-python: $(BINS) ## The Python client with gymnasium, SB3 and sb3-contrib from PyPI
+	$(Q)BUILD=$(BUILD) tests/python/run.sh
 bench: all $(BENCH_BINS) $(OPS_BIN) $(BUILD)/tests/bench-table ## Speed beside the machine's limit and the peers; JSON in build/bench
 	$(Q)BUILD=$(BUILD) tests/bench/run.sh
 
@@ -283,5 +286,5 @@ clean: ## Remove everything that was built
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: plugins deps deps-browser summary run tiny-model tests test test-unit test-ops test-integration test-threads test-learning test-oracle bench asan ubsan \
+.PHONY: plugins deps deps-browser summary run tiny-model tests test test-unit test-ops test-integration test-threads test-learning test-oracle test-python bench asan ubsan \
         tsan fuzz checks check-headers check-deps check-size lint format format-check install clean help

@@ -2,10 +2,11 @@
 import gymnasium as _gymnasium
 
 from .aio import AsyncClient
-from .connection import Connection, Keys
+from .connection import Connection
 from .env import TextGenEnv
 from .errors import (ConfigMismatch, EpisodeAborted, InvalidRequest, RewardUnavailable, TextGenAuthError, TextGenError, TextGenProtocolError,
                      TextGenTimeout, TextGenUnavailable, WrongState)
+from .keys import Keys
 from .vector import TextGenVectorEnv
 from .wire import pb
 

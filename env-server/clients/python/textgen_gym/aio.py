@@ -182,7 +182,7 @@ class AsyncClient:
         return message, ""
 
     def _welcomed(self, welcome, monitor):
-        spec = welcome.spec
+        spec = wire.plain(welcome.spec)
         if self.spec is not None and (spec.config_digest, spec.tokenizer_digest) != (self.spec.config_digest, self.spec.tokenizer_digest):
             self._drop()
             raise errors.ConfigMismatch(f"{self.address}: the server came back with another config, tokenizer or data", errors.CONFIG_MISMATCH)

@@ -23,7 +23,8 @@ import weakref
 import zmq
 
 from . import errors, wire
-from .errors import TextGenAuthError, TextGenProtocolError, TextGenTimeout, TextGenUnavailable
+from .errors import TextGenProtocolError, TextGenTimeout, TextGenUnavailable
+from .keys import Keys  # noqa: F401  (part of this module's interface)
 from .wire import pb
 
 SOFTWARE = "textgen_gym 0.1.0"
@@ -35,48 +36,6 @@ _DIAL_FIRST, _DIAL_MOST = 0.5, 4.0  # seconds until Hello is tried again on a ne
 
 class _Lost(Exception):
     """The session under way is over; internal."""
-
-
-# ---- keys --------------------------------------------------------------------------------------
-
-class Keys:
-    """CURVE keys: the server's public key, and this client's pair (public, secret), each Z85 text. A key file has lines `name = value` with the
-    names public, secret and server."""
-
-    def __init__(self, server_key=None, public_key=None, secret_key=None, key_file=None):
-        found = self._read(key_file) if key_file else {}
-        self.server = server_key or found.get("server")
-        self.public = public_key or found.get("public")
-        self.secret = secret_key or found.get("secret")
-        if self.server and not self.secret:
-            public, secret = zmq.curve_keypair()
-            self.public, self.secret = public.decode(), secret.decode()
-        if self.secret and not self.public:
-            self.public = zmq.curve_public(self.secret.encode()).decode()
-        if (self.secret or self.public) and not self.server:
-            raise ValueError("server_key is needed: the public key of the server (`textgen keygen` wrote it)")
-        for what, key in (("server", self.server), ("public", self.public), ("secret", self.secret)):
-            if key is not None and len(key) != 40:
-                raise ValueError(f"the {what} key has {len(key)} characters; a CURVE key in Z85 has 40")
-
-    @staticmethod
-    def _read(path):
-        if os.stat(path).st_mode & 0o077:
-            raise ValueError(f"{path}: others may read this key file; run: chmod 600 {path}")
-        found = {}
-        with open(path, encoding="ascii") as f:
-            for line in f:
-                text = line.split("#", 1)[0] if line.lstrip().startswith("#") else line
-                name, equals, value = text.partition("=")
-                if equals:
-                    found[name.strip().lower().replace("_key", "").replace("-key", "")] = value.strip().strip('"')
-        return found
-
-    def apply(self, socket):
-        if self.server:
-            socket.curve_serverkey = self.server.encode()
-            socket.curve_publickey = self.public.encode()
-            socket.curve_secretkey = self.secret.encode()
 
 
 # ---- what a process shares: the context and the keeper's thread ---------------------------------
@@ -159,7 +118,7 @@ class Connection:
         self.keys = keys
         self._owner = weakref.ref(owner) if owner is not None else None
         self.closed = False
-        self.spec = None  # EnvSpec of the last Welcome
+        self.spec = None  # of the environment, from the last Welcome
         self.welcome = None
         self.stats = {"calls": 0, "connects": 0, "resumes": 0, "rebuilds": 0, "retries": 0}
         self._local = address.startswith(("ipc://", "tcp://127.", "tcp://localhost", "tcp://[::1]"))
@@ -262,7 +221,7 @@ class Connection:
         self._send(wire.HELLO, hello.SerializeToString(), self._hello_seq)
 
     def _welcomed(self, welcome):
-        spec = welcome.spec
+        spec = wire.plain(welcome.spec)
         if self.spec is not None and (spec.config_digest, spec.tokenizer_digest) != (self.spec.config_digest, self.spec.tokenizer_digest):
             self._down("the server has another config")
             self._refusal = errors.ConfigMismatch(

@@ -199,12 +199,13 @@ def main(argv=None):
     p.add_argument("--batched", action="store_true", help="the function takes a list of items")
     p.add_argument("--ranked", action="store_true", help="the function judges all samples of a prompt together")
     p.add_argument("--concurrency", type=int, default=4, metavar="N", help="calls at the same time (%(default)s)")
-    p.add_argument("--key-file", help="CURVE keys (`textgen keygen`)")
+    p.add_argument("--key-file", help="own CURVE keys: NAME.key of `textgen keygen`")
+    p.add_argument("--server-key", help="public key of the address that is connected to: 40 characters or NAME.pub")
     options = p.parse_args(argv)
     keys = None
     if options.key_file:
         from .connection import Keys
-        keys = Keys(key_file=options.key_file)
+        keys = Keys(server_key=options.server_key, key_file=options.key_file)
     functions = [_load(where, options) for where in options.function]
     serve(options.listen, connect=options.connect, functions=functions, concurrency=options.concurrency, keys=keys,
           ready=lambda address: print(f"textgen_gym.reward ready {address} {' '.join(f.name for f in functions)}", flush=True))

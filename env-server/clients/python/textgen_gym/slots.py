@@ -10,8 +10,9 @@ import time
 import numpy as np
 
 from . import errors, recovery, wire
-from .connection import Connection, Keys
+from .connection import Connection
 from .errors import TextGenProtocolError, TextGenTimeout, TextGenUnavailable
+from .keys import Keys
 from .wire import pb
 
 SPLITS = {"train": 1, "val": 2, "test": 3}

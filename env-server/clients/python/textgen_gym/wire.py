@@ -141,6 +141,13 @@ def parse(kind, payload):
         raise TextGenProtocolError(f"{cls.DESCRIPTOR.name}: {e}") from None
 
 
+def plain(message):
+    """A flat message as an object of its own, which can be pickled."""
+    values = {f.name: getattr(message, f.name) for f in message.DESCRIPTOR.fields}
+    scalars = (int, float, bool, str, bytes)
+    return types.SimpleNamespace(**{name: v if isinstance(v, scalars) else tuple(v) for name, v in values.items()})
+
+
 def tokens_to_bytes(tokens):
     """Token ids as the wire wants them."""
     return np.ascontiguousarray(tokens, dtype="<u4").tobytes()
