@@ -34,6 +34,8 @@ tg_status tg_net_create(tg_net **out, tg_error *err) {
         tg_free(net);
         return tg_fail_errno(err, TG_UNAVAILABLE, "cannot create a ZeroMQ context");
     }
+    /* A client with many sessions has three sockets for each; 1023 is libzmq's default. */
+    zmq_ctx_set(net->ctx, ZMQ_MAX_SOCKETS, zmq_ctx_get(net->ctx, ZMQ_SOCKET_LIMIT));
     *out = net;
     return TG_OK;
 }

@@ -1,4 +1,5 @@
-/* The caller's side of the pool: opening and closing, queueing calls, taking events. */
+/* The caller's side of a fleet of workers: opening and closing, queueing calls, taking events. The fleet lives on an own
+ * thread's loop; everything shared is used under the mutex, which the fleet takes around whatever its loop does. */
 #include "common/net/pool.h"
 
 #include "common/base/alloc.h"
@@ -14,11 +15,11 @@
 #include <string.h>
 #include <time.h>
 
-static void lock(const tg_pool *p) {
+void tg_pool_lock(const tg_pool *p) {
     pthread_mutex_lock((pthread_mutex_t *)&p->mutex);
 }
 
-static void unlock(const tg_pool *p) {
+void tg_pool_unlock(const tg_pool *p) {
     pthread_mutex_unlock((pthread_mutex_t *)&p->mutex);
 }
 
@@ -30,23 +31,110 @@ static bool wait_until(tg_pool *p, uint64_t deadline_ms) {
     return true;
 }
 
+static tg_fleet_stats stats_of(const tg_pool *p) {
+    tg_fleet_stats st;
+    tg_fleet_get_stats(p->fleet, &st);
+    return st;
+}
+
+/* ---- the I/O thread ------------------------------------------------------------------------- */
+
+static void enter(void *pool) {
+    tg_pool_lock(pool);
+}
+
+static void leave(void *pool) {
+    tg_pool_unlock(pool);
+}
+
+static void on_change(void *pool) {
+    pthread_cond_broadcast(&((tg_pool *)pool)->changed);
+}
+
+static void on_turn(void *pool) {
+    tg_pool *p = pool;
+    if (p->news) pthread_cond_broadcast(&p->changed);
+    p->news = false;
+}
+
+static const tg_fleet_ops OPS = {.on_reset = tg_pool_post_reset,
+                                 .on_step = tg_pool_post_step,
+                                 .on_change = on_change,
+                                 .on_turn = on_turn,
+                                 .enter = enter,
+                                 .leave = leave};
+
+/* Slots 0 .. want-1; the numbers are dense because they are added and removed at the end only. */
+static void change_slots(tg_pool *p) {
+    while (p->n_slots > p->want_slots) tg_fleet_remove_slot(p->fleet, --p->n_slots);
+    while (p->n_slots < p->want_slots) {
+        uint32_t id;
+        p->slots_status = tg_fleet_add_slot(p->fleet, &id, &p->slots_error);
+        if (p->slots_status != TG_OK) {
+            p->want_slots = p->n_slots;
+            break;
+        }
+        p->n_slots++;
+    }
+    pthread_cond_broadcast(&p->changed);
+}
+
+static void on_wake(uv_async_t *wake) {
+    tg_pool *p = wake->data;
+    tg_pool_lock(p);
+    bool stop = p->stop;
+    if (!stop) {
+        if (p->n_slots != p->want_slots) change_slots(p);
+        on_turn(p);
+        tg_fleet_kick(p->fleet);
+    }
+    tg_pool_unlock(p);
+    if (!stop) return;
+    tg_fleet_close(&p->fleet, "the learner ends");
+    uv_close((uv_handle_t *)wake, NULL); /* the loop ends when the last handle is closed */
+}
+
+static void *run_loop(void *pool) {
+    uv_run(&((tg_pool *)pool)->loop, UV_RUN_DEFAULT);
+    return NULL;
+}
+
+static tg_status open_io(tg_pool *p, tg_error *err) {
+    tg_status st = tg_net_create(&p->net, err);
+    if (st == TG_OK) st = tg_net_secure(p->net, p->opts.security, err);
+    if (st != TG_OK) return st;
+    if (uv_loop_init(&p->loop) != 0) return tg_fail(err, TG_UNAVAILABLE, "no event loop");
+    uv_async_init(&p->loop, &p->wake, on_wake);
+    p->wake.data = p;
+    p->loop_ready = true;
+    tg_fleet_opts opts = {.bind = p->opts.bind,
+                          .connect = p->opts.connect,
+                          .heartbeat_ms = p->opts.heartbeat_ms,
+                          .config_digest = p->opts.config_digest,
+                          .insecure = p->opts.insecure,
+                          .ops = &OPS,
+                          .arg = p};
+    return tg_fleet_open(&p->fleet, p->net, &p->loop, &opts, err);
+}
+
 /* ---- opening and closing -------------------------------------------------------------------- */
 
 static tg_status wait_for_workers(tg_pool *p, tg_error *err) {
     uint64_t deadline = tg_clock_ms() + (uint64_t)p->opts.open_timeout_ms;
     tg_status st = TG_OK;
-    lock(p);
-    while (p->stats.workers < p->opts.min_workers && st == TG_OK) {
+    tg_pool_lock(p);
+    while (stats_of(p).workers < p->opts.min_workers && st == TG_OK) {
         if (wait_until(p, deadline)) continue;
+        const char *refused = tg_fleet_refused(p->fleet);
         st = tg_fail(err, TG_UNAVAILABLE,
                      "%d of %d workers joined at %s within %d ms%s%s; start more with: textgen-env "
                      "--config CONFIG %s ADDRESS",
-                     p->stats.workers, p->opts.min_workers,
+                     stats_of(p).workers, p->opts.min_workers,
                      p->opts.bind ? p->opts.bind : p->opts.connect, p->opts.open_timeout_ms,
-                     p->refused[0] ? "; last refused: " : "", p->refused,
+                     refused[0] ? "; last refused: " : "", refused,
                      p->opts.bind ? "--connect" : "--bind");
     }
-    unlock(p);
+    tg_pool_unlock(p);
     return st;
 }
 
@@ -55,9 +143,9 @@ static tg_status start(tg_pool *p, tg_error *err) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    tg_status st = tg_pool_io_open(p, err);
+    tg_status st = open_io(p, err);
     if (st == TG_OK) {
-        int rc = pthread_create(&p->thread, NULL, tg_pool_io_main, p);
+        int rc = pthread_create(&p->thread, NULL, run_loop, p);
         p->thread_started = rc == 0;
         if (rc != 0)
             st = tg_fail(err, TG_UNAVAILABLE, "no thread for the worker pool: %s", strerror(rc));
@@ -106,9 +194,9 @@ tg_status tg_pool_open(tg_pool **out, const tg_pool_opts *opts, tg_error *err) {
 }
 
 static void stop_thread(tg_pool *p) {
-    lock(p);
+    tg_pool_lock(p);
     p->stop = true;
-    unlock(p);
+    tg_pool_unlock(p);
     if (p->thread_started) {
         uv_async_send(&p->wake);
         pthread_join(p->thread, NULL);
@@ -125,71 +213,61 @@ void tg_pool_close(tg_pool **pool) {
     if (!p) return;
     *pool = NULL;
     stop_thread(p);
-    for (size_t i = 0; i < p->n_slots; i++) tg_pool_slot_fini(&p->slots[i]);
-    for (tg_pool_node *n = p->events, *next; n; n = next) {
-        next = n->next;
-        tg_pool_node_free(n);
-    }
-    tg_pool_node_free(p->shown);
-    tg_msg_free(p->first);
-    tg_free(p->slots);
-    tg_free(p->links);
-    tg_free(p->outgoing);
+    tg_pool_events_free(p);
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->mutex);
     tg_free(p);
 }
 
 const tg_env_spec *tg_pool_spec(const tg_pool *p) {
-    return &p->first->spec; /* set before tg_pool_open returns, never changed */
+    return tg_fleet_spec(p->fleet); /* set before tg_pool_open returns, never changed */
 }
 
 void tg_pool_get_stats(tg_pool *p, tg_pool_stats *out) {
-    lock(p);
-    *out = p->stats;
-    unlock(p);
+    tg_pool_lock(p);
+    tg_fleet_stats st = stats_of(p);
+    tg_pool_unlock(p);
+    *out = (tg_pool_stats){.workers = st.workers,
+                           .workers_lost = st.workers_lost,
+                           .episodes_rebuilt = st.episodes_rebuilt,
+                           .messages_sent = st.messages_sent,
+                           .messages_received = st.messages_received,
+                           .replies_dropped = st.replies_dropped};
 }
 
 int tg_pool_pending(const tg_pool *p) {
-    lock(p);
-    int n = (int)(p->calls + p->n_events);
-    unlock(p);
+    tg_pool_lock(p);
+    int n = (int)(stats_of(p).calls + p->n_events);
+    tg_pool_unlock(p);
     return n;
 }
 
 /* ---- slots ---------------------------------------------------------------------------------- */
 
-static size_t count_open(const tg_pool *p) {
-    size_t n = 0;
-    for (size_t i = 0; i < p->n_slots; i++) n += p->slots[i].stage >= TG_STAGE_OPEN;
-    return n;
-}
-
-static tg_status resize(tg_pool *p, size_t n, tg_error *err) {
-    for (size_t i = n; i < p->n_slots; i++) {
-        if (p->slots[i].worker) p->slots[i].worker->load--;
-        tg_pool_slot_fini(&p->slots[i]);
-    }
-    if (n < p->n_slots) p->n_slots = n;
-    tg_pool_slot *grown = tg_realloc_array(p->slots, n, sizeof *grown);
-    if (!grown) return tg_fail_nomem(err, n * sizeof *grown);
-    p->slots = grown;
-    for (size_t i = p->n_slots; i < n; i++) p->slots[i] = (tg_pool_slot){.id = (uint32_t)i};
-    p->n_slots = n;
-    return TG_OK;
-}
-
 static tg_status wait_open(tg_pool *p, tg_error *err) {
     uint64_t deadline = tg_clock_ms() + (uint64_t)p->opts.call_timeout_ms;
-    while (count_open(p) < p->n_slots) {
+    for (;;) {
+        tg_fleet_stats st = stats_of(p);
+        if (p->slots_status != TG_OK) {
+            *err = p->slots_error;
+            return p->slots_status;
+        }
+        if (p->n_slots == p->want_slots && st.slots_open == p->n_slots) return TG_OK;
         if (wait_until(p, deadline)) continue;
-        uint64_t room = 0;
-        for (const tg_pool_worker *w = p->workers; w; w = w->next) room += w->capacity;
         return tg_fail(err, TG_UNAVAILABLE,
-                       "%zu of %zu slots are open: %d workers have room for %llu; start more "
-                       "workers, or give them "
-                       "more slots",
-                       count_open(p), p->n_slots, p->stats.workers, (unsigned long long)room);
+                       "%zu of %u slots are open: %d workers have room for %llu; start more "
+                       "workers, or give them more slots",
+                       st.slots_open, p->want_slots, st.workers, (unsigned long long)st.capacity);
+    }
+}
+
+/* Nodes for the events of so many slots, which have at most one call each. */
+static tg_status set_nodes_aside(tg_pool *p, size_t n, tg_error *err) {
+    for (; p->n_nodes < n; p->n_nodes++) {
+        tg_pool_node *node = tg_alloc(sizeof *node);
+        if (!node) return tg_fail_nomem(err, sizeof *node);
+        node->next = p->spare;
+        p->spare = node;
     }
     return TG_OK;
 }
@@ -197,96 +275,70 @@ static tg_status wait_open(tg_pool *p, tg_error *err) {
 tg_status tg_pool_open_slots(tg_pool *p, int n, tg_error *err) {
     if (n <= 0 || n > TG_LIMIT_SLOTS)
         return tg_fail(err, TG_USAGE, "%d slots: 1 to %d are possible", n, TG_LIMIT_SLOTS);
-    lock(p);
-    tg_status st = p->calls ? tg_fail(err, TG_USAGE,
-                                      "slots cannot change while %zu calls are under way", p->calls)
-                            : resize(p, (size_t)n, err);
-    uv_async_send(&p->wake);
-    if (st == TG_OK) st = wait_open(p, err);
-    unlock(p);
+    tg_pool_lock(p);
+    size_t calls = stats_of(p).calls;
+    /* An event not yet taken and one being shown may exist beside the next call. */
+    tg_status st =
+        calls ? tg_fail(err, TG_USAGE, "slots cannot change while %zu calls are under way", calls)
+              : set_nodes_aside(p, 2 * (size_t)n + p->n_events + 1, err);
+    if (st == TG_OK) {
+        p->want_slots = (uint32_t)n;
+        p->slots_status = TG_OK;
+        uv_async_send(&p->wake);
+        st = wait_open(p, err);
+    }
+    tg_pool_unlock(p);
     return st;
 }
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
-static tg_status check_slot(const tg_pool *p, uint32_t id, tg_error *err) {
-    if (id >= p->n_slots)
-        return tg_fail(err, TG_USAGE, "slot %u is not open (%zu are)", id, p->n_slots);
-    if (p->slots[id].call.kind != TG_CALL_NONE)
-        return tg_fail(err, TG_USAGE, "slot %u has a call under way", id);
-    return TG_OK;
-}
-
-static void begin(tg_pool *p, tg_pool_slot *s, tg_call_kind kind) {
-    s->call.kind = kind;
-    s->call.sent = false;
-    s->call.deadline_ms = tg_clock_ms() + (uint64_t)p->opts.call_timeout_ms;
-    p->calls++;
-}
-
-static tg_status queue_resets(tg_pool *p, const tg_reset_item *items, size_t n, tg_error *err) {
-    for (size_t i = 0; i < n; i++) {
-        tg_status st = check_slot(p, items[i].slot, err);
-        if (st != TG_OK) return st;
-    }
-    for (size_t i = 0; i < n; i++) {
-        tg_pool_slot *s = &p->slots[items[i].slot];
-        s->call.reset = items[i];
-        s->live = s->rebuild = false; /* whoever resets has done with the old episode */
-        begin(p, s, TG_CALL_RESET);
-    }
-    uv_async_send(&p->wake);
+/* Beyond this many events nobody has taken, the caller asks without listening. */
+static tg_status check_call(const tg_pool *p, uint32_t slot, size_t n_more, tg_error *err) {
+    if (slot >= p->n_slots)
+        return tg_fail(err, TG_USAGE, "slot %u is not open (%u are)", slot, p->n_slots);
+    if (tg_fleet_slot_is_busy(p->fleet, slot))
+        return tg_fail(err, TG_USAGE, "slot %u has a call under way", slot);
+    if (stats_of(p).calls + p->n_events + n_more + 1 > p->n_nodes)
+        return tg_fail(err, TG_USAGE, "take the %zu finished calls first", p->n_events);
     return TG_OK;
 }
 
 tg_status tg_pool_reset(tg_pool *p, const tg_reset_item *items, size_t n, tg_error *err) {
-    lock(p);
-    tg_status st = queue_resets(p, items, n, err);
-    unlock(p);
-    return st;
-}
-
-/* Checks one step and makes room for its tokens; nothing is queued yet. */
-static tg_status prepare_step(tg_pool *p, const tg_step_item *x, tg_error *err) {
-    tg_status st = check_slot(p, x->slot, err);
-    if (st != TG_OK) return st;
-    if (x->n_tokens == 0 || x->n_tokens > TG_LIMIT_TOKENS) {
-        return tg_fail(err, TG_USAGE, "slot %u: a step has 1 to %d tokens, not %zu", x->slot,
-                       TG_LIMIT_TOKENS, x->n_tokens);
-    }
-    tg_pool_call *c = &p->slots[x->slot].call;
-    if (x->n_tokens > c->cap_tokens) {
-        int32_t *grown = tg_realloc_array(c->tokens, x->n_tokens, sizeof *grown);
-        if (!grown) return tg_fail_nomem(err, x->n_tokens * sizeof *grown);
-        c->tokens = grown;
-        c->cap_tokens = x->n_tokens;
-    }
-    return TG_OK;
-}
-
-static tg_status queue_steps(tg_pool *p, const tg_step_item *items, size_t n, tg_error *err) {
-    for (size_t i = 0; i < n; i++) {
-        tg_status st = prepare_step(p, &items[i], err);
-        if (st != TG_OK) return st;
-    }
-    for (size_t i = 0; i < n; i++) {
-        tg_pool_slot *s = &p->slots[items[i].slot];
-        tg_pool_call *c = &s->call;
-        c->episode = items[i].episode;
-        c->step = items[i].step;
-        c->n_tokens = items[i].n_tokens;
-        memcpy(c->tokens, items[i].tokens, items[i].n_tokens * sizeof *c->tokens);
-        begin(p, s, TG_CALL_STEP);
-    }
+    tg_status st = TG_OK;
+    tg_pool_lock(p);
+    for (size_t i = 0; i < n && st == TG_OK; i++) st = check_call(p, items[i].slot, n, err);
+    uint64_t deadline = tg_clock_ms() + (uint64_t)p->opts.call_timeout_ms;
+    for (size_t i = 0; i < n && st == TG_OK; i++)
+        st = tg_fleet_reset(p->fleet, &items[i], deadline, err);
+    tg_pool_unlock(p);
     uv_async_send(&p->wake);
-    return TG_OK;
+    return st;
 }
 
 tg_status tg_pool_step(tg_pool *p, const tg_step_item *items, size_t n, tg_error *err) {
-    lock(p);
-    tg_status st = queue_steps(p, items, n, err);
-    unlock(p);
+    tg_status st = TG_OK;
+    tg_pool_lock(p);
+    for (size_t i = 0; i < n && st == TG_OK; i++) {
+        st = check_call(p, items[i].slot, n, err);
+        size_t len = items[i].n_tokens;
+        if (st == TG_OK && (len == 0 || len > TG_LIMIT_TOKENS))
+            st = tg_fail(err, TG_USAGE, "slot %u: a step has 1 to %d tokens, not %zu",
+                         items[i].slot, TG_LIMIT_TOKENS, len);
+    }
+    uint64_t deadline = tg_clock_ms() + (uint64_t)p->opts.call_timeout_ms;
+    for (size_t i = 0; i < n && st == TG_OK; i++)
+        st = tg_fleet_step(p->fleet, &items[i], deadline, err);
+    tg_pool_unlock(p);
+    uv_async_send(&p->wake);
     return st;
+}
+
+static void give_back(tg_pool *p) {
+    if (!p->shown) return;
+    p->shown->next = p->spare;
+    p->spare = p->shown;
+    p->shown = NULL;
 }
 
 static void take_event(tg_pool *p, tg_pool_event *event) {
@@ -302,18 +354,18 @@ static void take_event(tg_pool *p, tg_pool_event *event) {
 tg_status tg_pool_wait(tg_pool *p, tg_pool_event *event, int timeout_ms, tg_error *err) {
     uint64_t deadline = tg_clock_ms() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0);
     tg_status st = TG_OK;
-    lock(p);
-    tg_pool_node_free(p->shown);
-    p->shown = NULL;
+    tg_pool_lock(p);
+    give_back(p);
     while (!p->events && st == TG_OK) {
-        if (p->calls == 0) {
+        size_t calls = stats_of(p).calls;
+        if (calls == 0) {
             st = tg_fail(err, TG_TIMEOUT, "no reset or step is under way");
         } else if (!wait_until(p, deadline)) {
             st = tg_fail(err, TG_TIMEOUT, "nothing finished within %d ms (%zu calls under way)",
-                         timeout_ms, p->calls);
+                         timeout_ms, calls);
         }
     }
     if (st == TG_OK) take_event(p, event);
-    unlock(p);
+    tg_pool_unlock(p);
     return st;
 }

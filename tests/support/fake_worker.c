@@ -203,6 +203,27 @@ static void do_step(tg_fake_worker *w, const tg_step_item *x, tg_step_result *r)
     r->text = s->ended ? "done" : "";
 }
 
+static void do_restore(tg_fake_worker *w, const tg_restore_item *x, tg_restore_result *r) {
+    slot *s = &w->slots[x->slot % SLOTS];
+    *r = (tg_restore_result){.slot = x->slot, .episode = x->episode};
+    tg_reset_item item = {.slot = x->slot,
+                          .episode = x->episode,
+                          .seed = x->seed,
+                          .split = x->split,
+                          .has_sample = true,
+                          .sample = x->sample};
+    tg_reset_result reset;
+    s->reset = false;
+    do_reset(w, &item, &reset);
+    r->code = reset.code;
+    if (r->code != TG_CODE_OK) return;
+    tg_step_item step = {x->slot, x->episode, 0, x->tokens, x->n_tokens};
+    apply(s, &step);
+    s->last_step = UINT32_MAX; /* nothing to answer again */
+    r->state_digest = s->digest ^ (w->opts.fault == TG_FAKE_LIE_LATER);
+    if (r->state_digest != x->state_digest) r->code = TG_CODE_EPISODE_ABORTED;
+}
+
 /* ---- requests ------------------------------------------------------------------------------- */
 
 static void open_slots(tg_fake_worker *w, uint64_t seq, const tg_slot_list *list) {
@@ -242,6 +263,13 @@ static void step_batch(tg_fake_worker *w, uint64_t seq, const tg_step_batch *b) 
     tg_step_result *r = calloc(b->n + 1, sizeof *r);
     for (size_t i = 0; i < b->n; i++) do_step(w, &b->items[i], &r[b->n - 1 - i]);
     if (!fault_now(w, b->n)) send_msg(w, TG_MSG_STEP_REPLY, seq, &(tg_step_reply){r, b->n});
+    free(r);
+}
+
+static void restore_batch(tg_fake_worker *w, uint64_t seq, const tg_restore_batch *b) {
+    tg_restore_result *r = calloc(b->n + 1, sizeof *r);
+    for (size_t i = 0; i < b->n; i++) do_restore(w, &b->items[i], &r[i]);
+    send_msg(w, TG_MSG_RESTORE_REPLY, seq, &(tg_restore_reply){r, b->n});
     free(r);
 }
 
@@ -292,6 +320,7 @@ static void handle(tg_fake_worker *w, const tg_frame *head, const void *msg) {
     case TG_MSG_OPEN_SLOTS: open_slots(w, head->seq, msg); break;
     case TG_MSG_RESET: reset_batch(w, head->seq, msg); break;
     case TG_MSG_STEP: step_batch(w, head->seq, msg); break;
+    case TG_MSG_RESTORE: restore_batch(w, head->seq, msg); break;
     case TG_MSG_SAMPLE_RANGE: samples(w, head->seq, msg); break;
     case TG_MSG_METRIC: metric(w, head->seq, msg); break;
     case TG_MSG_ERROR: heard_error(w, msg); break;
