@@ -77,7 +77,7 @@ obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 OBJ_KERNELS := $(foreach isa,$(NN_ISAS),$(patsubst %.c,$(BUILD)/obj/$(isa)/%.o,$(SRC_KERNELS)))
 OBJ_COMMON  := $(call obj,$(SRC_COMMON)) $(OBJ_KERNELS) $(BUILD)/obj/gen/textgen.pb-c.o
 OBJ_CLI     := $(call obj,$(filter-out %/main.c,$(SRC_CLI)))
-OBJ_ENV     := $(call obj,$(filter-out env-server/main.c,$(SRC_ENV)))
+OBJ_ENV     := $(call obj,$(filter-out %/main.c,$(SRC_ENV)))
 OBJ_LEARNER := $(call obj,$(filter-out learner/main.c,$(SRC_LEARNER)))
 
 SRC_UNIT  := $(wildcard tests/unit/test_*.c)
@@ -96,7 +96,7 @@ PLUGINS    := $(patsubst %.c,$(BUILD)/plugin/%.so,$(notdir $(SRC_PLUGIN)))
 OPS_BIN    := $(if $(SRC_OPS),$(BUILD)/tests/tg-ops)
 
 BINS := $(BUILD)/textgen $(if $(wildcard env-server/main.c),$(BUILD)/textgen-env) \
-        $(if $(wildcard learner/main.c),$(BUILD)/textgen-learner)
+        $(BUILD)/textgen-broker $(if $(wildcard learner/main.c),$(BUILD)/textgen-learner)
 
 # ---- building ---------------------------------------------------------------------------------
 all: $(BINS) ## Build everything
@@ -105,8 +105,9 @@ all: $(BINS) ## Build everything
 
 $(BUILD)/textgen: $(call obj,common/cli/main.c) $(BUILD)/libcli.a $(BUILD)/libcommon.a
 $(BUILD)/textgen-env: $(call obj,env-server/main.c) $(BUILD)/libenv.a $(BUILD)/libcommon.a
+$(BUILD)/textgen-broker: $(call obj,env-server/broker/main.c) $(BUILD)/libenv.a $(BUILD)/libcommon.a
 $(BUILD)/textgen-learner: $(call obj,learner/main.c) $(BUILD)/liblearner.a $(BUILD)/libcommon.a
-$(BUILD)/textgen $(BUILD)/textgen-env $(BUILD)/textgen-learner:
+$(BINS):
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LDLIBS_ALL)
 

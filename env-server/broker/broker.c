@@ -1,0 +1,235 @@
+/* The broker's life: loop, links, signals, clients that come and go, drain. */
+#include "env-server/broker/broker.h"
+
+#include "common/base/alloc.h"
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "env-server/broker/broker_impl.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { LAG_MS = 100, DRAIN_MS = 10000, LEASE_MS = 60000, CREDITS = 256 };
+
+/* ---- clients -------------------------------------------------------------------------------- */
+
+static int workers_wanted(const tg_broker *b) {
+    return b->opts.min_workers > 0 ? b->opts.min_workers : 1;
+}
+
+static tg_code on_open(void *arg, tg_session *session, char why[TG_LINK_WHY]) {
+    tg_broker *b = arg;
+    tg_broker_client *client;
+    tg_fleet_stats st;
+    tg_fleet_get_stats(b->fleet, &st);
+    if (b->draining) {
+        snprintf(why, TG_LINK_WHY, "this broker is shutting down");
+        return TG_CODE_DRAINING;
+    }
+    if (!b->spec.env_id) {
+        snprintf(why, TG_LINK_WHY, "%d of %d workers have joined; ask again in a moment",
+                 st.workers, workers_wanted(b));
+        return TG_CODE_OVERLOADED;
+    }
+    if (tg_broker_client_create(&client, tg_session_id(session), NULL) != TG_OK) {
+        snprintf(why, TG_LINK_WHY, "out of memory");
+        return TG_CODE_OVERLOADED;
+    }
+    tg_session_set_user(session, client);
+    b->n_clients++;
+    tg_log_debug("broker", "session %" PRIu64 " opened by %s", tg_session_id(session),
+                 tg_session_peer_software(session));
+    return TG_CODE_OK;
+}
+
+static void on_close(void *arg, tg_session *session, const char *reason) {
+    tg_broker *b = arg;
+    tg_broker_client *client = tg_session_user(session);
+    tg_log_debug("broker", "session %" PRIu64 " closed: %s", tg_session_id(session), reason);
+    if (!client) return;
+    while (client->n_slots) tg_broker_close_slot(b, client, client->slots[client->n_slots - 1]);
+    tg_session_set_user(session, NULL);
+    tg_broker_client_destroy(&client);
+    b->n_clients--;
+}
+
+static void on_message(void *arg, tg_session *session, const tg_frame *head, void *msg) {
+    tg_broker_take(arg, session, head, msg);
+}
+
+static void on_beat(void *arg, tg_heartbeat *beat) {
+    tg_broker *b = arg;
+    tg_fleet_stats st;
+    tg_fleet_get_stats(b->fleet, &st);
+    beat->in_flight = (uint32_t)(st.calls + b->n_asks);
+    beat->completed = b->completed;
+    beat->loop_lag_us = b->lag_us;
+    beat->draining = b->draining;
+    beat->slots = (uint32_t)st.slots;
+    beat->steps = st.steps;
+}
+
+/* The slots of a client that was cut off stay; what it asked for is kept for when it asks again. */
+static void on_detach(void *arg, tg_session *session, const char *reason) {
+    (void)arg;
+    tg_log_info("broker", "session %" PRIu64 " is cut off: %s", tg_session_id(session), reason);
+}
+
+static void on_resume(void *arg, tg_session *session) {
+    (void)arg;
+    tg_log_info("broker", "session %" PRIu64 " is back", tg_session_id(session));
+}
+
+static const tg_link_ops front_ops = {.on_open = on_open,
+                                      .on_message = on_message,
+                                      .on_close = on_close,
+                                      .on_detach = on_detach,
+                                      .on_resume = on_resume,
+                                      .on_beat = on_beat};
+
+/* ---- workers -------------------------------------------------------------------------------- */
+
+void tg_broker_workers_changed(tg_broker *b) {
+    tg_fleet_stats st;
+    tg_fleet_get_stats(b->fleet, &st);
+    if (b->spec.env_id) return;
+    if (st.workers < workers_wanted(b)) return;
+    b->spec = *tg_fleet_spec(b->fleet);
+    b->spec.capacity = TG_LIMIT_SLOTS;
+    tg_log_info("broker", "%d workers are there: clients are served", st.workers);
+}
+
+/* ---- end ------------------------------------------------------------------------------------ */
+
+static void stop(tg_broker *b) {
+    b->stopped = true;
+    uv_stop(&b->loop);
+}
+
+void tg_broker_check_drained(tg_broker *b) {
+    if (!b->draining || b->stopped) return;
+    tg_fleet_stats st;
+    tg_fleet_get_stats(b->fleet, &st);
+    if (st.calls + b->n_asks == 0) stop(b);
+}
+
+static void on_drain_timeout(uv_timer_t *timer) {
+    tg_log_warn("broker", "some calls did not end in time");
+    stop(timer->data);
+}
+
+static void on_signal(uv_signal_t *signal, int number) {
+    tg_broker *b = signal->data;
+    if (b->draining) { /* asked twice: at once */
+        stop(b);
+        return;
+    }
+    tg_log_info("broker", "%s: finishing the calls under way",
+                number == SIGTERM ? "SIGTERM" : "SIGINT");
+    b->draining = true;
+    uint64_t ms = (uint64_t)(b->opts.drain_ms ? b->opts.drain_ms : DRAIN_MS);
+    uv_timer_start(&b->drain_timer, on_drain_timeout, ms, 0);
+    tg_broker_check_drained(b);
+}
+
+static void on_reload(uv_signal_t *signal, int number) {
+    (void)number;
+    tg_security_reload(((tg_broker *)signal->data)->opts.security);
+}
+
+static void on_lag(uv_timer_t *timer) {
+    tg_broker *b = timer->data;
+    uint64_t now = tg_clock_ns();
+    b->lag_us = now > b->lag_due_ns ? (now - b->lag_due_ns) / 1000 : 0;
+    b->lag_due_ns = now + (uint64_t)LAG_MS * 1000000;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static tg_status uv_check(int code, const char *what, tg_error *err) {
+    return code == 0 ? TG_OK : tg_fail(err, TG_IO, "%s: %s", what, uv_strerror(code));
+}
+
+static tg_status start(tg_broker *b, tg_error *err) {
+    const tg_broker_opts *o = &b->opts;
+    tg_status st = tg_net_create(&b->net, err);
+    if (st == TG_OK) st = tg_net_secure(b->net, o->security, err);
+    if (st == TG_OK)
+        st = uv_check(uv_signal_start(&b->on_term, on_signal, SIGTERM), "SIGTERM", err);
+    if (st == TG_OK) st = uv_check(uv_signal_start(&b->on_int, on_signal, SIGINT), "SIGINT", err);
+    if (st == TG_OK) st = uv_check(uv_signal_start(&b->on_hup, on_reload, SIGHUP), "SIGHUP", err);
+    if (st == TG_OK)
+        st = uv_check(uv_timer_start(&b->lag_timer, on_lag, LAG_MS, LAG_MS), "timer", err);
+    tg_fleet_opts fleet = {.bind = o->back,
+                           .heartbeat_ms = o->heartbeat_ms,
+                           .insecure = o->insecure,
+                           .rewards = true,
+                           .ops = &tg_broker_fleet_ops,
+                           .arg = b};
+    if (st == TG_OK) st = tg_fleet_open(&b->fleet, b->net, &b->loop, &fleet, err);
+    tg_link_opts link = {.listen = o->front,
+                         .insecure = o->insecure,
+                         .role = TG_ROLE_WORKER,
+                         .spec = &b->spec,
+                         .heartbeat_ms = o->heartbeat_ms,
+                         .lease_ms = o->lease_ms ? o->lease_ms : LEASE_MS,
+                         .credits = CREDITS,
+                         .ops = &front_ops,
+                         .arg = b};
+    if (st == TG_OK) st = tg_link_open(&b->front, b->net, &b->loop, &link, err);
+    return st;
+}
+
+static void shut(tg_broker *b) {
+    if (b->front) tg_link_close(&b->front, "the broker is shutting down");
+    if (b->fleet) tg_fleet_close(&b->fleet, "the broker is shutting down");
+    uv_close((uv_handle_t *)&b->on_term, NULL);
+    uv_close((uv_handle_t *)&b->on_int, NULL);
+    uv_close((uv_handle_t *)&b->on_hup, NULL);
+    uv_close((uv_handle_t *)&b->lag_timer, NULL);
+    uv_close((uv_handle_t *)&b->drain_timer, NULL);
+    while (uv_run(&b->loop, UV_RUN_DEFAULT)) continue; /* a uv_stop may be pending */
+    uv_loop_close(&b->loop);
+    if (b->net) tg_net_destroy(&b->net);
+}
+
+static tg_status run(tg_broker *b, tg_error *err) {
+    tg_status st = uv_check(uv_loop_init(&b->loop), "event loop", err);
+    if (st != TG_OK) return st;
+    uv_signal_init(&b->loop, &b->on_term);
+    uv_signal_init(&b->loop, &b->on_int);
+    uv_signal_init(&b->loop, &b->on_hup);
+    uv_timer_init(&b->loop, &b->lag_timer);
+    uv_timer_init(&b->loop, &b->drain_timer);
+    b->on_term.data = b->on_int.data = b->on_hup.data = b;
+    b->lag_timer.data = b->drain_timer.data = b;
+    b->lag_due_ns = tg_clock_ns() + (uint64_t)LAG_MS * 1000000;
+    st = start(b, err);
+    if (st == TG_OK) {
+        printf("textgen-broker ready front %s back %s pid %ld\n", tg_link_address(b->front),
+               tg_fleet_address(b->fleet), (long)getpid());
+        fflush(stdout);
+        while (!b->stopped) uv_run(&b->loop, UV_RUN_DEFAULT);
+    }
+    shut(b);
+    return st;
+}
+
+tg_status tg_broker_run(const tg_broker_opts *opts, tg_error *err) {
+    tg_broker *b = tg_alloc(sizeof *b);
+    if (!b) return tg_fail_nomem(err, sizeof *b);
+    b->opts = *opts;
+    b->batch = tg_alloc(sizeof *b->batch);
+    tg_status st = b->batch ? run(b, err) : tg_fail_nomem(err, sizeof *b->batch);
+    while (b->spare) {
+        tg_broker_request *next = b->spare->next;
+        tg_free(b->spare);
+        b->spare = next;
+    }
+    tg_free(b->batch);
+    tg_free(b);
+    return st;
+}

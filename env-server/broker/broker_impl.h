@@ -1,0 +1,69 @@
+/* What the files of the broker share.
+ *
+ *   broker.c    the loop, signals, links; clients come and go
+ *   requests.c  what each request of a client does
+ *   answers.c   what comes back from the fleet */
+#ifndef TG_BROKER_IMPL_H
+#define TG_BROKER_IMPL_H
+
+#include "common/net/fleet.h"
+#include "common/net/link.h"
+#include "env-server/broker/broker.h"
+#include "env-server/broker/client.h"
+#include "proto/limits.h"
+
+/* Answers to one request of one client, gathered while a worker's message is read. */
+typedef struct tg_broker_batch {
+    tg_broker_request *request;
+    tg_msg_type type; /* RESET_REPLY, STEP_REPLY or RESTORE_REPLY */
+    size_t n;
+    union {
+        tg_reset_result resets[TG_LIMIT_BATCH];
+        tg_step_result steps[TG_LIMIT_BATCH];
+        tg_restore_result restores[TG_LIMIT_BATCH];
+    } of;
+} tg_broker_batch;
+
+typedef struct tg_broker {
+    tg_broker_opts opts;
+    uv_loop_t loop;
+    tg_net *net;
+    tg_link *front;
+    tg_fleet *fleet;
+    tg_env_spec
+        spec; /* told to clients: the workers', with their room; env_id NULL before one joined */
+    uv_signal_t on_term, on_int, on_hup;
+    uv_timer_t drain_timer, lag_timer;
+    bool draining, stopped;
+    tg_broker_slot *by_place[TG_LIMIT_SLOTS]; /* the client's slot behind each of the fleet's */
+    size_t n_asks, n_clients;
+    uint64_t completed;
+    uint64_t lag_due_ns, lag_us;
+    tg_broker_batch *batch;   /* owned */
+    tg_broker_request *spare; /* owned */
+} tg_broker;
+
+/* requests.c; takes msg. */
+void tg_broker_take(tg_broker *b, tg_session *session, const tg_frame *head, void *msg);
+void tg_broker_close_slot(tg_broker *b, tg_broker_client *c, tg_broker_slot *s);
+
+/* answers.c */
+extern const tg_fleet_ops tg_broker_fleet_ops;
+/* One item of a request has its answer, for the slot that the client calls `id`. */
+void tg_broker_answer_reset(tg_broker *b, tg_broker_request *q, uint32_t id,
+                            const tg_reset_result *r);
+void tg_broker_answer_step(tg_broker *b, tg_broker_request *q, uint32_t id,
+                           const tg_step_result *r);
+void tg_broker_answer_restore(tg_broker *b, tg_broker_request *q, uint32_t id,
+                              const tg_restore_result *r);
+void tg_broker_flush(tg_broker *b); /* sends what is gathered */
+void tg_broker_send(tg_broker *b, uint64_t session, const tg_frame *head, const void *msg);
+/* NULL: out of memory. */
+tg_broker_request *tg_broker_request_begin(tg_broker *b, uint64_t session, uint64_t seq,
+                                           size_t items);
+
+/* broker.c */
+void tg_broker_workers_changed(tg_broker *b);
+void tg_broker_check_drained(tg_broker *b);
+
+#endif
