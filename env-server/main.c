@@ -11,7 +11,8 @@ static const struct {
                 {"check", tg_command_check},
                 {"list", tg_command_list},
                 {"data", tg_command_data},
-                {"score", tg_command_score}};
+                {"score", tg_command_score},
+                {"bench", tg_command_bench}};
 
 int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "--version")) {

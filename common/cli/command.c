@@ -44,7 +44,7 @@ static const command commands[] = {
     {"top", NULL, NULL, "Watch a run"},
     {"keygen", tg_cmd_keygen, NULL, "Make keys for encrypted connections"},
     {"report", NULL, LEARNER, "Draw and compare the learning curves of runs"},
-    {"bench", NULL, NULL, "Measure this machine"},
+    {"bench", NULL, ENV, "Throughput and latency of an environment server"},
 };
 
 static bool is_built(const command *c) {

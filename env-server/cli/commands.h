@@ -8,5 +8,6 @@ int tg_command_check(int argc, char **argv);
 int tg_command_list(int argc, char **argv);
 int tg_command_data(int argc, char **argv);
 int tg_command_score(int argc, char **argv);
+int tg_command_bench(int argc, char **argv);
 
 #endif
