@@ -15,6 +15,7 @@ class Episodes:
     split                 "train", "val" or "test": where prompts come from
     padding_side          "left" or "right"; default: the server's config
     on_reward_failure     "raise" (RewardUnavailable, EpisodeAborted) or "truncate": the episode ends with reward 0.0 and reward_valid False
+    length_is_end         a reply cut at max_episode_length is terminated, not truncated: its reward was given, there is nothing to bootstrap from
     step_text             info["text"] at every step, not only at the end
     min_new_tokens, allowed_tokens, bad_words_ids   what action_masks() allows
     mask_in_info          info["action_mask"] at every step
@@ -22,8 +23,8 @@ class Episodes:
     server_key, public_key, secret_key, key_file    CURVE keys
     """
 
-    def __init__(self, address, n, *, observation="token", split="train", padding_side=None, on_reward_failure="raise", step_text=None, min_new_tokens=0,
-                 allowed_tokens=None, bad_words_ids=(), mask_in_info=False, connect_timeout=10.0, reset_timeout=30.0, step_timeout=30.0,
+    def __init__(self, address, n, *, observation="token", split="train", padding_side=None, on_reward_failure="raise", length_is_end=False,
+                 step_text=None, min_new_tokens=0, allowed_tokens=None, bad_words_ids=(), mask_in_info=False, connect_timeout=10.0, reset_timeout=30.0, step_timeout=30.0,
                  heartbeat_ms=1000, server_key=None, public_key=None, secret_key=None, key_file=None):
         if on_reward_failure not in ("raise", "truncate"):
             raise ValueError(f"on_reward_failure {on_reward_failure!r}: expected raise or truncate")
@@ -32,6 +33,7 @@ class Episodes:
         self.n = n
         self.spec = self.slots.spec
         self.truncate = on_reward_failure == "truncate"
+        self.length_is_end = length_is_end
         self.observations = observe.make(observation, self.spec, n, padding_side)
         self.rl4lms = observation == "rl4lms"
         self.step_text = self.rl4lms if step_text is None else bool(step_text)
@@ -99,6 +101,10 @@ class Episodes:
         self.observations.push(rows, np.asarray(actions))
         reward, terminated, truncated = out.reward, out.terminated, out.truncated
         failure = None
+        if self.length_is_end and truncated.any():
+            cut = truncated & out.valid
+            terminated |= cut
+            truncated &= ~cut
         if not out.valid.all():
             failure = self._failed(which, out)
         self.returns[rows] += reward
