@@ -2,7 +2,7 @@
  * one ready). */
 #include "common/base/alloc.h"
 #include "env-server/reward/external.h"
-#include "env-server/reward/judges.h"
+#include "env-server/reward/workers.h"
 #include "env-server/reward/rows.h"
 
 #include <string.h>
@@ -29,17 +29,17 @@ static const tg_opt options[] = {
 
 struct state {
     tg_external x; /* first */
-    tg_judges *judges;
+    tg_reward_workers *workers;
 };
 
 static tg_status call(void *backend, int lane, const tg_score_call *c, tg_score_result *results,
                       tg_score_fault *fault, tg_error *err) {
     (void)lane;
-    return tg_judges_call(((struct state *)backend)->judges, c, results, fault, err);
+    return tg_reward_workers_call(((struct state *)backend)->workers, c, results, fault, err);
 }
 
 static void interrupt(void *backend) {
-    tg_judges_interrupt(((struct state *)backend)->judges);
+    tg_reward_workers_interrupt(((struct state *)backend)->workers);
 }
 
 static const tg_score_ops score_ops = {.call = call, .interrupt = interrupt};
@@ -47,7 +47,7 @@ static const tg_score_ops score_ops = {.call = call, .interrupt = interrupt};
 static void close_reward(void *state) {
     struct state *s = state;
     tg_external_close(&s->x);
-    tg_judges_close(&s->judges);
+    tg_reward_workers_close(&s->workers);
 }
 
 static tg_status read_addresses(const tg_node *n, const char **out, size_t *count, tg_error *err) {
@@ -67,19 +67,19 @@ static tg_status read_addresses(const tg_node *n, const char **out, size_t *coun
 static tg_status start(struct state *s, const struct options *o, const tg_open_context *ctx,
                        tg_error *err) {
     const char *addresses[MAX_ADDRESSES];
-    tg_judges_opts j = {.fn = o->fn,
-                        .connect = addresses,
-                        .bind = o->bind,
-                        .heartbeat_ms = (int)o->heartbeat_ms,
-                        .deterministic = o->common.deterministic,
-                        .insecure = ctx->insecure,
-                        .security = ctx->security};
+    tg_reward_workers_opts j = {.fn = o->fn,
+                                .connect = addresses,
+                                .bind = o->bind,
+                                .heartbeat_ms = (int)o->heartbeat_ms,
+                                .deterministic = o->common.deterministic,
+                                .insecure = ctx->insecure,
+                                .security = ctx->security};
     tg_status st = read_addresses(o->connect, addresses, &j.n_connect, err);
     if (st == TG_OK && !j.n_connect && !o->bind)
         st = tg_fail(err, TG_CONFIG,
                      "remote: give connect (where reward workers listen) or bind (where they dial "
                      "in)");
-    if (st == TG_OK) st = tg_judges_open(&s->judges, &j, err);
+    if (st == TG_OK) st = tg_reward_workers_open(&s->workers, &j, err);
     return st;
 }
 

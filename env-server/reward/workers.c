@@ -1,6 +1,6 @@
 /* Calls live on the stack of who waits for them. Lists, and calls in them, are touched under the lock only; sessions and
  * links on the loop's thread only. A call leaves its list before its caller may go on. */
-#include "env-server/reward/judges.h"
+#include "env-server/reward/workers.h"
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
@@ -36,7 +36,7 @@ typedef struct waiting {
     pthread_cond_t wake;
 } waiting;
 
-struct tg_judges {
+struct tg_reward_workers {
     char *fn, *bind_address;
     bool deterministic;
     uv_loop_t loop;
@@ -54,7 +54,7 @@ struct tg_judges {
 
 /* ---- calls (lock held) --------------------------------------------------------------------- */
 
-static void take_out(tg_judges *j, waiting *w) {
+static void take_out(tg_reward_workers *j, waiting *w) {
     for (waiting **at = &j->calls; *at; at = &(*at)->next)
         if (*at == w) {
             *at = w->next;
@@ -62,14 +62,14 @@ static void take_out(tg_judges *j, waiting *w) {
         }
 }
 
-static void finish(tg_judges *j, waiting *w, tg_status status) {
+static void finish(tg_reward_workers *j, waiting *w, tg_status status) {
     take_out(j, w);
     w->status = status;
     w->done = true;
     pthread_cond_signal(&w->wake);
 }
 
-static waiting *find_sent(tg_judges *j, uint64_t session, uint64_t seq) {
+static waiting *find_sent(tg_reward_workers *j, uint64_t session, uint64_t seq) {
     for (waiting *w = j->calls; w; w = w->next)
         if (w->sent && w->session == session && w->seq == seq) return w;
     return NULL;
@@ -102,14 +102,14 @@ static tg_status take_error(const tg_wire_error *e, waiting *w) {
 
 /* ---- workers (loop thread) ----------------------------------------------------------------- */
 
-static judge *judge_of(tg_judges *j, const tg_session *session) {
+static judge *judge_of(tg_reward_workers *j, const tg_session *session) {
     for (judge *k = j->judges; k; k = k->next)
         if (k->session == session) return k;
     return NULL;
 }
 
 /* Fewest calls of ours, then fewest by its own account; one that drains gets nothing. */
-static judge *choose(tg_judges *j) {
+static judge *choose(tg_reward_workers *j) {
     judge *best = NULL;
     uint64_t best_load = UINT64_MAX;
     for (judge *k = j->judges; k; k = k->next) {
@@ -121,7 +121,7 @@ static judge *choose(tg_judges *j) {
     return best;
 }
 
-static tg_status send_call(tg_judges *j, judge *k, waiting *w) {
+static tg_status send_call(tg_reward_workers *j, judge *k, waiting *w) {
     const tg_score_call *c = w->call;
     uint64_t now = tg_clock_ns();
     tg_score_item *items = tg_arena_array(c->arena, c->n, sizeof *items);
@@ -143,7 +143,7 @@ static tg_status send_call(tg_judges *j, judge *k, waiting *w) {
     return TG_OK;
 }
 
-static void dispatch(tg_judges *j) {
+static void dispatch(tg_reward_workers *j) {
     pthread_mutex_lock(&j->lock);
     for (waiting *w = j->calls, *next; w; w = next) {
         next = w->next;
@@ -157,7 +157,7 @@ static void dispatch(tg_judges *j) {
     pthread_mutex_unlock(&j->lock);
 }
 
-static void look_for_fn(const tg_judges *j, judge *k) {
+static void look_for_fn(const tg_reward_workers *j, judge *k) {
     size_t n;
     const tg_reward_fn *f = tg_session_functions(k->session, &n);
     for (size_t i = 0; i < n; i++) {
@@ -180,7 +180,7 @@ static void look_for_fn(const tg_judges *j, judge *k) {
 }
 
 static tg_code on_open(void *arg, tg_session *session, char why[TG_LINK_WHY]) {
-    tg_judges *j = arg;
+    tg_reward_workers *j = arg;
     judge *k = tg_alloc(sizeof *k);
     if (!k) {
         snprintf(why, TG_LINK_WHY, "out of memory");
@@ -199,7 +199,7 @@ static void on_ready(void *arg, tg_session *session) {
 }
 
 static void on_close(void *arg, tg_session *session, const char *reason) {
-    tg_judges *j = arg;
+    tg_reward_workers *j = arg;
     uint64_t id = tg_session_id(session);
     for (judge **at = &j->judges; *at; at = &(*at)->next) {
         judge *k = *at;
@@ -223,7 +223,7 @@ static void on_close(void *arg, tg_session *session, const char *reason) {
 }
 
 static void on_message(void *arg, tg_session *session, const tg_frame *head, void *msg) {
-    tg_judges *j = arg;
+    tg_reward_workers *j = arg;
     judge *k = judge_of(j, session);
     bool answer = head->type == TG_MSG_SCORE_REPLY || head->type == TG_MSG_ERROR;
     pthread_mutex_lock(&j->lock);
@@ -251,7 +251,7 @@ static const tg_link_ops link_ops = {.on_open = on_open,
 
 /* ---- the loop ------------------------------------------------------------------------------ */
 
-static void fail_all(tg_judges *j) {
+static void fail_all(tg_reward_workers *j) {
     pthread_mutex_lock(&j->lock);
     while (j->calls)
         finish(j, j->calls, tg_fail(j->calls->err, TG_UNAVAILABLE, "the reward is shutting down"));
@@ -259,7 +259,7 @@ static void fail_all(tg_judges *j) {
 }
 
 static void on_async(uv_async_t *async) {
-    tg_judges *j = async->data;
+    tg_reward_workers *j = async->data;
     pthread_mutex_lock(&j->lock);
     bool stopping = j->stopping, closing = j->closing;
     pthread_mutex_unlock(&j->lock);
@@ -274,14 +274,14 @@ static void on_async(uv_async_t *async) {
 }
 
 static void *run(void *arg) {
-    uv_run(&((tg_judges *)arg)->loop, UV_RUN_DEFAULT);
+    uv_run(&((tg_reward_workers *)arg)->loop, UV_RUN_DEFAULT);
     return NULL;
 }
 
 /* ---- calling ------------------------------------------------------------------------------- */
 
-tg_status tg_judges_call(tg_judges *j, const tg_score_call *call, tg_score_result *results,
-                         tg_score_fault *fault, tg_error *err) {
+tg_status tg_reward_workers_call(tg_reward_workers *j, const tg_score_call *call,
+                                 tg_score_result *results, tg_score_fault *fault, tg_error *err) {
     waiting w = {.call = call, .results = results, .fault = fault, .err = err};
     if (tg_score_cond_init(&w.wake)) return tg_fail_nomem(err, sizeof w);
     pthread_mutex_lock(&j->lock);
@@ -306,7 +306,7 @@ tg_status tg_judges_call(tg_judges *j, const tg_score_call *call, tg_score_resul
     return w.status;
 }
 
-void tg_judges_interrupt(tg_judges *j) {
+void tg_reward_workers_interrupt(tg_reward_workers *j) {
     pthread_mutex_lock(&j->lock);
     j->stopping = true;
     uv_async_send(&j->async);
@@ -315,7 +315,7 @@ void tg_judges_interrupt(tg_judges *j) {
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-static tg_status open_link(tg_judges *j, const tg_judges_opts *o, const char *dial,
+static tg_status open_link(tg_reward_workers *j, const tg_reward_workers_opts *o, const char *dial,
                            const char *listen, tg_error *err) {
     if (j->n_links == MAX_LINKS)
         return tg_fail(err, TG_CONFIG, "remote: at most %d addresses", MAX_LINKS);
@@ -333,7 +333,7 @@ static tg_status open_link(tg_judges *j, const tg_judges_opts *o, const char *di
     return st;
 }
 
-static tg_status open_links(tg_judges *j, const tg_judges_opts *o, tg_error *err) {
+static tg_status open_links(tg_reward_workers *j, const tg_reward_workers_opts *o, tg_error *err) {
     tg_status st = tg_net_create(&j->net, err);
     if (st == TG_OK) st = tg_net_secure(j->net, o->security, err);
     for (size_t i = 0; i < o->n_connect && st == TG_OK; i++)
@@ -348,7 +348,7 @@ static tg_status open_links(tg_judges *j, const tg_judges_opts *o, tg_error *err
     return st;
 }
 
-static void free_judges(tg_judges *j) {
+static void free_judges(tg_reward_workers *j) {
     uv_loop_close(&j->loop);
     if (j->net) tg_net_destroy(&j->net);
     pthread_mutex_destroy(&j->lock);
@@ -357,8 +357,9 @@ static void free_judges(tg_judges *j) {
     tg_free(j);
 }
 
-tg_status tg_judges_open(tg_judges **out, const tg_judges_opts *o, tg_error *err) {
-    tg_judges *j = tg_alloc(sizeof *j);
+tg_status tg_reward_workers_open(tg_reward_workers **out, const tg_reward_workers_opts *o,
+                                 tg_error *err) {
+    tg_reward_workers *j = tg_alloc(sizeof *j);
     *out = NULL;
     if (!j) return tg_fail_nomem(err, sizeof *j);
     j->deterministic = o->deterministic;
@@ -384,8 +385,8 @@ tg_status tg_judges_open(tg_judges **out, const tg_judges_opts *o, tg_error *err
     return st;
 }
 
-void tg_judges_close(tg_judges **out) {
-    tg_judges *j = *out;
+void tg_reward_workers_close(tg_reward_workers **out) {
+    tg_reward_workers *j = *out;
     if (!j) return;
     *out = NULL;
     pthread_mutex_lock(&j->lock);
@@ -396,6 +397,6 @@ void tg_judges_close(tg_judges **out) {
     free_judges(j);
 }
 
-const char *tg_judges_address(const tg_judges *j) {
+const char *tg_reward_workers_address(const tg_reward_workers *j) {
     return j->bind_address ? j->bind_address : "";
 }
