@@ -6,6 +6,8 @@
  * hold up generation. Prompts fetched ahead stay for the next iteration. */
 #include "learner/train/collect.h"
 
+#include "learner/train/collect_impl.h"
+
 #include "common/nn/pass.h"
 
 #include "common/base/alloc.h"
@@ -18,50 +20,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WAIT_SLICE_MS = 100 };
+enum { WAIT_SLICE_MS = 100, RANKING_SLICE_MS = 5 };
 
-typedef enum slot_state { FREE, RESETTING, READY, DECODING, SCORING } slot_state;
-
-typedef struct slot {
-    slot_state state;
-    uint64_t episode;
-    int32_t *prompt; /* (max_prompt) */
-    int n_prompt;
-} slot;
-
-/* An episode of the rollout under way. */
-typedef struct record {
-    int32_t *tokens; /* prompt, then actions */
-    double *rewards; /* (n_actions) */
-    uint32_t *masks; /* (n_actions, words), or NULL */
-    int n_prompt, n_actions;
-    bool ok, terminated, truncated;
-} record;
-
-struct tg_collector {
-    tg_pool *pool;
-    tg_model *policy;
-    tg_collect_opts opts;
-    tg_gen_settings gen;
-    tg_generator *generator; /* only while collecting: its caches are large */
-    slot *slots;
-    int n_slots;
-    uint64_t next_request, next_episode; /* to be reset; to be generated */
-    tg_step_item *steps;                 /* finished during one advance, sent together */
-    int n_steps;
-    /* the rollout under way */
-    record *records; /* episode first_episode + i */
-    int n_records, cap_records;
-    uint64_t first_episode;
-    int finished, failed;
-    int64_t finished_tokens;
-    double wait_s;
-    int32_t start_id;  /* of the generator */
-    char failure[256]; /* of the last failed reward */
-};
-
-static int slots_for(const tg_pool *pool, tg_pool_stats stats, int n_envs) {
-    int64_t wanted = 2 * (int64_t)n_envs + 2,
+static int slots_for(const tg_pool *pool, tg_pool_stats stats, int n_envs, int group) {
+    int64_t wanted = TG_MAX(2 * (int64_t)n_envs + 2, 2 * (int64_t)group),
             room = (int64_t)tg_pool_spec(pool)->capacity * stats.workers;
     if (room > 0) wanted = TG_MIN(wanted, room);
     return (int)TG_MAX(wanted, 1);
@@ -76,11 +38,13 @@ tg_status tg_collector_create(tg_collector **out, tg_pool *pool, tg_model *polic
     c->opts = *opts;
     c->gen = *opts->gen;
     c->gen.max_new_tokens = opts->max_new;
-    c->gen.num_return_sequences = 1;
+    c->group = TG_MAX(opts->group, 1);
+    c->shared = c->group > 1 && !opts->mask_model; /* masks go with single samples */
+    c->gen.num_return_sequences = c->shared ? c->group : 1;
     c->next_request = c->next_episode = opts->first_episode;
     tg_pool_stats stats;
     tg_pool_get_stats(pool, &stats);
-    c->n_slots = slots_for(pool, stats, opts->n_envs);
+    c->n_slots = slots_for(pool, stats, opts->n_envs, c->group);
     c->slots = tg_alloc_array((size_t)c->n_slots, sizeof *c->slots);
     c->steps = tg_alloc_array((size_t)c->n_slots, sizeof *c->steps);
     tg_status st =
@@ -89,6 +53,15 @@ tg_status tg_collector_create(tg_collector **out, tg_pool *pool, tg_model *polic
         c->slots[i].prompt = tg_alloc_array((size_t)opts->max_prompt + 1, sizeof(int32_t));
         if (!c->slots[i].prompt) st = tg_fail_nomem(err, (size_t)opts->max_prompt * 4);
     }
+    if (st == TG_OK && c->n_slots < c->group)
+        st = tg_fail(err, TG_UNAVAILABLE,
+                     "groups of %d samples need as many slots; the workers have room for %d",
+                     c->group, c->n_slots);
+    if (st == TG_OK && c->group > 1 && !opts->gen->do_sample)
+        st = tg_fail(err, TG_CONFIG,
+                     "train_evaluation.compare_sample: %d samples of a prompt are all the same "
+                     "without do_sample in alg.policy.args.generation_kwargs",
+                     c->group);
     if (st == TG_OK) st = tg_pool_open_slots(pool, c->n_slots, err);
     if (st != TG_OK)
         tg_collector_destroy(&c);
@@ -102,14 +75,17 @@ static void drop_records(tg_collector *c) {
         tg_free(c->records[i].tokens);
         tg_free(c->records[i].rewards);
         tg_free(c->records[i].masks);
+        tg_free(c->records[i].text);
+        tg_free(c->records[i].group_texts);
     }
-    c->n_records = c->finished = c->failed = 0;
+    c->n_records = c->generated = c->finished = c->failed = c->dropped_groups = 0;
     c->finished_tokens = 0;
 }
 
 void tg_collector_destroy(tg_collector **cp) {
     tg_collector *c = *cp;
     if (!c) return;
+    tg_ranking_destroy(&c->ranking); /* reads texts of the records */
     drop_records(c);
     tg_generator_destroy(&c->generator);
     for (int i = 0; c->slots && i < c->n_slots; i++) tg_free(c->slots[i].prompt);
@@ -128,7 +104,7 @@ uint64_t tg_collector_next_episode(const tg_collector *c) {
  */
 
 static tg_status on_reset(tg_collector *c, const tg_reset_result *r, tg_error *err) {
-    slot *s = r->slot < (uint32_t)c->n_slots ? &c->slots[r->slot] : NULL;
+    tg_collect_slot *s = r->slot < (uint32_t)c->n_slots ? &c->slots[r->slot] : NULL;
     if (!s || s->state != RESETTING || s->episode != r->episode)
         return tg_fail(err, TG_PROTOCOL,
                        "a worker answered a reset of slot %u that was not asked for", r->slot);
@@ -147,7 +123,10 @@ static tg_status on_reset(tg_collector *c, const tg_reset_result *r, tg_error *e
                        c->opts.max_prompt);
     memcpy(s->prompt, r->prompt, r->n_prompt * sizeof *s->prompt);
     s->n_prompt = (int)r->n_prompt;
+    s->sample = r->sample;
     s->state = READY;
+    if (r->episode % (uint64_t)c->group == 0 && r->episode + 1 == c->next_request)
+        c->leader_known = true, c->leader = r->sample;
     return TG_OK;
 }
 
@@ -156,39 +135,36 @@ static bool reward_failed(const tg_step_result *r) {
            r->code == TG_CODE_REWARD_INVALID;
 }
 
-/* A reward is a number only if its status is OK and every value is finite. */
-static bool reward_usable(const tg_step_result *r) {
-    if (reward_failed(r) || r->reward_status != TG_REWARD_OK) return false;
-    for (uint32_t t = 0; t < r->n_applied; t++)
+/* A reward is a number only if its status is OK and every value is finite; one that is pending lacks its last. */
+static bool reward_usable(const tg_step_result *r, bool pending) {
+    if (reward_failed(r) || (r->reward_status != TG_REWARD_OK && !pending)) return false;
+    for (uint32_t t = 0; t + pending < r->n_applied; t++)
         if (!isfinite(r->rewards[t])) return false;
     return true;
 }
 
-static void note_failure(tg_collector *c, const tg_step_result *r) {
+static const char *status_name(tg_reward_status status) {
     static const char *const names[] = {"?", "ok", "pending", "failed", "timeout", "invalid"};
-    unsigned status =
-        (unsigned)r->reward_status < TG_COUNT_OF(names) ? (unsigned)r->reward_status : 0;
-    c->failed++;
-    snprintf(c->failure, sizeof c->failure, "episode %llu: reward %s%s%.180s",
-             (unsigned long long)r->episode, names[status], r->message[0] ? ": " : "", r->message);
-    tg_log_warn("rollout", "%s; the episode is left out", c->failure);
+    return names[(unsigned)status < TG_COUNT_OF(names) ? (unsigned)status : 0];
 }
 
-static tg_status on_step(tg_collector *c, const tg_step_result *r, tg_error *err) {
-    slot *s = r->slot < (uint32_t)c->n_slots ? &c->slots[r->slot] : NULL;
-    if (!s || s->state != SCORING || s->episode != r->episode)
-        return tg_fail(err, TG_PROTOCOL,
-                       "a worker answered a step of slot %u that was not asked for", r->slot);
-    s->state = FREE;
-    record *rec = &c->records[r->episode - c->first_episode];
-    c->finished++;
-    if (r->code != TG_CODE_OK && !reward_failed(r))
-        return tg_fail(err, TG_UNAVAILABLE, "episode %llu failed in the environment: %s (%s)",
-                       (unsigned long long)r->episode, r->message, tg_code_name(r->code));
-    if (!reward_usable(r)) {
-        note_failure(c, r);
-        return TG_OK;
-    }
+tg_status tg_collect_note_failure(tg_collector *c, uint64_t episode, tg_reward_status status,
+                                  const char *message, tg_error *err) {
+    c->failed++;
+    snprintf(c->failure, sizeof c->failure, "episode %llu: reward %s%s%.180s",
+             (unsigned long long)episode, status_name(status), message[0] ? ": " : "", message);
+    if (c->opts.abort_on_failure)
+        return tg_fail(err, TG_UNAVAILABLE,
+                       "%s (train_evaluation.on_reward_failure: drop would leave it out)",
+                       c->failure);
+    tg_log_warn("rollout", "%s; the episode is left out", c->failure);
+    return TG_OK;
+}
+
+/* ---- answers to steps -------------------------------------------------------------------------- */
+
+static tg_status accept_rewards(tg_collector *c, tg_record *rec, const tg_step_result *r,
+                                bool pending, tg_error *err) {
     if (r->n_applied == 0 || r->n_applied > (uint32_t)rec->n_actions ||
         !(r->terminated || r->truncated))
         return tg_fail(
@@ -200,23 +176,58 @@ static tg_status on_step(tg_collector *c, const tg_step_result *r, tg_error *err
     memcpy(rec->rewards, r->rewards, r->n_applied * sizeof *rec->rewards);
     rec->terminated = r->terminated;
     rec->truncated = r->truncated;
-    rec->ok = true;
-    return TG_OK;
+    rec->ok = !pending;
+    if (!pending) return TG_OK;
+    if (c->group == 1)
+        return tg_fail(err, TG_CONFIG,
+                       "reward_fn compares the samples of a prompt: set "
+                       "train_evaluation.compare_sample to 2 or more");
+    rec->text = tg_strdup(r->text);
+    return rec->text ? TG_OK : tg_fail_nomem(err, strlen(r->text));
+}
+
+static tg_status on_step(tg_collector *c, const tg_step_result *r, tg_error *err) {
+    tg_collect_slot *s = r->slot < (uint32_t)c->n_slots ? &c->slots[r->slot] : NULL;
+    if (!s || s->state != SCORING || s->episode != r->episode)
+        return tg_fail(err, TG_PROTOCOL,
+                       "a worker answered a step of slot %u that was not asked for", r->slot);
+    s->state = FREE;
+    int member = (int)(r->episode - c->first_episode);
+    tg_record *rec = &c->records[member];
+    bool pending = r->code == TG_CODE_OK && r->reward_status == TG_REWARD_PENDING;
+    rec->arrived = true;
+    if (!pending) c->finished++;
+    if (r->code != TG_CODE_OK && !reward_failed(r))
+        return tg_fail(err, TG_UNAVAILABLE, "episode %llu failed in the environment: %s (%s)",
+                       (unsigned long long)r->episode, r->message, tg_code_name(r->code));
+    tg_status st;
+    if (reward_usable(r, pending)) {
+        st = accept_rewards(c, rec, r, pending, err);
+    } else {
+        if (pending) c->finished++;
+        st = tg_collect_note_failure(c, r->episode, r->reward_status, r->message, err);
+    }
+    return st == TG_OK ? tg_collect_check_group(c, member, err) : st;
 }
 
 /* Asks for the prompts of the next episodes, as far as slots are free. */
 static tg_status request_prompts(tg_collector *c, tg_error *err) {
     for (int i = 0; i < c->n_slots; i++) {
-        slot *s = &c->slots[i];
+        tg_collect_slot *s = &c->slots[i];
         if (s->state != FREE) continue;
+        bool leads = c->next_request % (uint64_t)c->group == 0;
+        if (!leads && !c->leader_known) return TG_OK; /* the others need its sample */
         s->episode = c->next_request;
         tg_reset_item item = {.slot = (uint32_t)i,
                               .episode = s->episode,
                               .seed = c->opts.seed,
-                              .split = TG_SPLIT_TRAIN};
+                              .split = TG_SPLIT_TRAIN,
+                              .has_sample = !leads,
+                              .sample = leads ? 0 : c->leader};
         tg_status st = tg_pool_reset(c->pool, &item, 1, err);
         if (st != TG_OK) return st;
         s->state = RESETTING;
+        if (leads) c->leader_known = false;
         c->next_request++;
     }
     return TG_OK;
@@ -229,7 +240,14 @@ static tg_status take_events(tg_collector *c, bool block, tg_error *err) {
     for (;;) {
         if (tg_halt_requested(c->opts.stop)) return tg_fail(err, TG_INTERRUPTED, "stopped");
         tg_pool_event event;
-        tg_status st = tg_pool_wait(c->pool, &event, block && !any ? WAIT_SLICE_MS : 0, err);
+        int wait_ms = block && !any ? WAIT_SLICE_MS : 0;
+        if (c->ranking && tg_ranking_pending(c->ranking)) {
+            bool alone = tg_pool_pending(c->pool) == 0;
+            tg_status ranked = tg_collect_take_rankings(c, alone ? wait_ms : 0, &any, err);
+            if (ranked != TG_OK) return ranked;
+            wait_ms = any || alone ? 0 : TG_MIN(wait_ms, RANKING_SLICE_MS);
+        }
+        tg_status st = tg_pool_wait(c->pool, &event, wait_ms, err);
         if (st == TG_TIMEOUT) {
             if (!block || any) break;
             continue;
@@ -247,39 +265,61 @@ static tg_status take_events(tg_collector *c, bool block, tg_error *err) {
 /* ---- generation -------------------------------------------------------------------------------
  */
 
-static slot *slot_of(tg_collector *c, uint64_t episode, slot_state state) {
+static tg_collect_slot *slot_of(tg_collector *c, uint64_t episode, tg_collect_state state) {
     for (int i = 0; i < c->n_slots; i++)
         if (c->slots[i].state == state && c->slots[i].episode == episode) return &c->slots[i];
     return NULL;
 }
 
-static tg_status start_episode(tg_collector *c, slot *s, tg_error *err) {
+static tg_status add_record(tg_collector *c, const tg_collect_slot *s, tg_error *err) {
     if (c->n_records == c->cap_records) {
         int cap = TG_MAX(64, 2 * c->cap_records);
-        record *grown = tg_realloc_array(c->records, (size_t)cap, sizeof *grown);
+        tg_record *grown = tg_realloc_array(c->records, (size_t)cap, sizeof *grown);
         if (!grown) return tg_fail_nomem(err, (size_t)cap * sizeof *grown);
         c->records = grown;
         c->cap_records = cap;
     }
-    record *r = &c->records[c->n_records];
-    *r = (record){.n_prompt = s->n_prompt};
+    tg_record *r = &c->records[c->n_records];
+    *r = (tg_record){.n_prompt = s->n_prompt, .sample = s->sample};
     c->n_records++;
     r->tokens = tg_alloc_array((size_t)s->n_prompt + (size_t)c->opts.max_new, sizeof *r->tokens);
     r->rewards = tg_alloc_array((size_t)c->opts.max_new, sizeof *r->rewards);
     if (!r->tokens || !r->rewards) return tg_fail_nomem(err, (size_t)c->opts.max_new * 12);
     memcpy(r->tokens, s->prompt, (size_t)s->n_prompt * sizeof *r->tokens);
-    s->state = DECODING;
-    c->next_episode++;
-    return tg_generator_add(c->generator, s->episode, s->prompt, s->n_prompt, c->opts.seed,
-                            TG_RNG_SAMPLE, s->episode, err);
+    return TG_OK;
+}
+
+/* A group starts whole; what a sample draws depends on its episode alone, however it is asked for. */
+static tg_status start_group(tg_collector *c, tg_error *err) {
+    const uint64_t n = (uint64_t)c->group;
+    for (uint64_t k = 0; k < n; k++) {
+        tg_collect_slot *s = slot_of(c, c->next_episode, READY);
+        tg_status st = add_record(c, s, err);
+        if (st == TG_OK && (!c->shared || k == 0)) {
+            uint64_t id = c->shared ? c->next_episode / n : c->next_episode;
+            st = tg_generator_add(c->generator, id, s->prompt, s->n_prompt, c->opts.seed,
+                                  TG_RNG_SAMPLE, id, err);
+        }
+        if (st != TG_OK) return st;
+        s->state = DECODING;
+        c->next_episode++;
+    }
+    return TG_OK;
+}
+
+/* Whether every member of the next group has its prompt. */
+static bool group_ready(tg_collector *c) {
+    for (int k = 0; k < c->group; k++)
+        if (!slot_of(c, c->next_episode + (uint64_t)k, READY)) return false;
+    return true;
 }
 
 /* Tokens to expect of the finished and the running episodes: a running one will hardly be shorter
  * than the mean of those that ended. */
-static int64_t expected_tokens(const tg_collector *c, int ended) {
+static int64_t expected_tokens(const tg_collector *c) {
     int64_t made = tg_generator_tokens(c->generator);
-    int running = tg_generator_active(c->generator);
-    int64_t mean = ended ? c->finished_tokens / ended : 0;
+    int running = c->n_records - c->generated;
+    int64_t mean = c->generated ? c->finished_tokens / c->generated : 0;
     return c->finished_tokens + TG_MAX(made - c->finished_tokens, running * mean);
 }
 
@@ -292,35 +332,36 @@ static uint32_t *copy_masks(const tg_collector *c, const tg_gen_result *g) {
 
 static tg_status on_generated(void *arg, const tg_gen_result *g, tg_error *err) {
     tg_collector *c = arg;
-    slot *s = slot_of(c, g->id, DECODING);
+    uint64_t episode = c->shared ? g->id * (uint64_t)c->group + (uint64_t)g->index : g->id;
+    tg_collect_slot *s = slot_of(c, episode, DECODING);
     TG_ASSERT(s && g->n > 0 && g->n <= c->opts.max_new);
-    record *r = &c->records[g->id - c->first_episode];
+    tg_record *r = &c->records[episode - c->first_episode];
     memcpy(r->tokens + r->n_prompt, g->tokens, (size_t)g->n * sizeof *r->tokens);
     r->n_actions = g->n;
     if (g->masks && !(r->masks = copy_masks(c, g))) return tg_fail_nomem(err, (size_t)g->n * 4);
     c->finished_tokens += g->n;
+    c->generated++;
     s->state = SCORING;
     c->steps[c->n_steps++] = (tg_step_item){.slot = (uint32_t)(s - c->slots),
-                                            .episode = g->id,
+                                            .episode = episode,
                                             .tokens = r->tokens + r->n_prompt,
                                             .n_tokens = (size_t)g->n};
     return TG_OK;
 }
 
-/* Starts what may be started now. `ended` counts episodes whose generation is over. */
+/* Starts what may be started now: whole groups, in order. */
 static tg_status admit(tg_collector *c, int64_t wanted, tg_error *err) {
-    while (tg_generator_active(c->generator) < c->opts.n_envs) {
-        int ended = c->n_records - tg_generator_active(c->generator);
-        if (expected_tokens(c, ended) >= wanted) return TG_OK;
-        slot *s;
-        while (!(s = slot_of(c, c->next_episode, READY))) {
+    for (;;) {
+        int running = c->n_records - c->generated;
+        if (running && running + c->group > c->opts.n_envs) return TG_OK;
+        if (expected_tokens(c) >= wanted) return TG_OK;
+        while (!group_ready(c)) {
             tg_status st = take_events(c, true, err);
             if (st != TG_OK) return st;
         }
-        tg_status st = start_episode(c, s, err);
+        tg_status st = start_group(c, err);
         if (st != TG_OK) return st;
     }
-    return TG_OK;
 }
 
 /* Generates until the episodes started in this round reach `wanted` tokens, then waits for their
@@ -371,7 +412,7 @@ static tg_status build_rollout(const tg_collector *c, int rows, tg_rollout **out
     if (st != TG_OK) return st;
     (*out)->start_id = c->start_id;
     for (int i = 0, e = 0; i < c->n_records; i++) {
-        const record *r = &c->records[i];
+        const tg_record *r = &c->records[i];
         if (!r->ok) continue;
         tg_episode *ep = &(*out)->episodes[e];
         ep->id = c->first_episode + (uint64_t)i;
@@ -402,6 +443,8 @@ static tg_status open_generator(tg_collector *c, tg_error *err) {
 
 tg_status tg_collect(tg_collector *c, int rows, tg_rollout **out, tg_collect_info *info,
                      tg_error *err) {
+    if (c->ranking && tg_ranking_pending(c->ranking))
+        tg_ranking_destroy(&c->ranking); /* of a failed call */
     drop_records(c);
     c->first_episode = c->next_episode;
     c->wait_s = 0;
@@ -417,8 +460,11 @@ tg_status tg_collect(tg_collector *c, int rows, tg_rollout **out, tg_collect_inf
         if (st != TG_OK || usable >= rows) break;
         wanted = c->finished_tokens + (rows - usable);
     }
-    *info =
-        (tg_collect_info){c->n_records, c->failed, tg_generator_tokens(c->generator), c->wait_s};
+    *info = (tg_collect_info){.episodes = c->n_records,
+                              .failed = c->failed,
+                              .dropped_groups = c->dropped_groups,
+                              .tokens = tg_generator_tokens(c->generator),
+                              .wait_s = c->wait_s};
     tg_generator_destroy(&c->generator);
     if (st == TG_INTERRUPTED) c->next_episode = c->first_episode;
     return st == TG_OK ? build_rollout(c, rows, out, err) : st;

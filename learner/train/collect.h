@@ -10,6 +10,10 @@
  * rows still wanted are more than what is finished and under way. A finished episode is sent to its
  * worker whole, while others are still being generated.
  *
+ * Groups: `group` episodes share the prompt of the first, which the model reads once. Where the environment's
+ * reward ranks (its episodes end with a reward that is PENDING), a group is ranked as soon as its last member has
+ * ended. Members without a reward are not ranked.
+ *
  * Which episodes there are, and their tokens, depend on nothing but the policy, the seed and the
  * options: admission follows the generator's steps, never the clock, so neither slow workers nor
  * their number can change a rollout. */
@@ -27,7 +31,10 @@ typedef struct tg_collect_opts {
     int n_envs; /* sequences generated at the same time */
     int max_prompt, max_new;
     uint64_t seed, first_episode;
-    double max_failed;          /* share of an iteration's episodes whose reward may fail */
+    double max_failed;     /* share of an iteration's episodes whose reward may fail */
+    bool abort_on_failure; /* the first failed reward ends the run */
+    int group;             /* episodes of the same prompt, one after the other; 0: 1 */
+    int min_valid;         /* of a group whose reward ranks: with fewer rewards it is left out */
     const tg_gen_settings *gen; /* borrowed; its length is limited to max_new */
     /* of a maskable policy: what restricts its tokens (learner/policy/generate.h); NULL: nothing */
     tg_model *mask_model;
@@ -38,6 +45,7 @@ typedef struct tg_collect_opts {
 
 typedef struct tg_collect_info {
     int episodes, failed; /* started; of them, without a reward */
+    int dropped_groups;   /* left out, for too few rewards */
     int64_t tokens;       /* generated */
     double wait_s;        /* time in which nothing could be generated */
 } tg_collect_info;

@@ -50,6 +50,12 @@ static const tg_opt eval_options[] = {
     EVAL_COMMON,
     TG_OPT_FLOAT(E, max_failed_rewards, "0.1", 0, 1,
                  "Share of an iteration's rewards that may fail before the run stops."),
+    TG_OPT_STR_ONE_OF(E, on_reward_failure, "drop", "drop|abort",
+                      "An episode without a reward is left out, or ends the run."),
+    TG_OPT_INT(E, compare_sample, "1", 1, 4096,
+               "Samples of each prompt in a rollout, for rewards that compare them."),
+    TG_OPT_INT(E, min_valid, "2", 1, 4096,
+               "Samples that must have a reward for their group to count."),
     TG_OPT_END};
 static const tg_opt supervised_eval_options[] = {
     TG_OPT_INT_REQUIRED(E, eval_batch_size, 1, 1e6, "Sequences generated together in evaluation."),

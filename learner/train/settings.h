@@ -62,6 +62,8 @@ typedef struct tg_train_evaluation {
     int64_t eval_batch_size, n_iters, eval_every, save_every;
     const tg_node *generation_kwargs;
     double max_failed_rewards;
+    const char *on_reward_failure;
+    int64_t compare_sample, min_valid;
     int64_t n_samples_shown;
 } tg_train_evaluation;
 

@@ -81,6 +81,10 @@ static tg_status open_collector(trainer *t, tg_error *err) {
                             .seed = run->seed,
                             .first_episode = t->state.next_episode,
                             .max_failed = run->settings->eval.max_failed_rewards,
+                            .abort_on_failure =
+                                !strcmp(run->settings->eval.on_reward_failure, "abort"),
+                            .group = (int)run->settings->eval.compare_sample,
+                            .min_valid = (int)run->settings->eval.min_valid,
                             .gen = &run->rollout_gen,
                             .mask_model = t->ac->mask_model,
                             .mask = t->ac->mask,

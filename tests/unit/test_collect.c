@@ -5,9 +5,12 @@
 #include "common/net/pool.h"
 #include "common/nn/model.h"
 #include "learner/train/collect.h"
+#include "proto/codec.h"
 #include "tests/support/tg_test.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { VOCAB = 13, EOS = 0, MAX_NEW = 9, MAX_PROMPT = 4, CALLS = 256 };
 
@@ -24,11 +27,17 @@ struct tg_pool {
     int n_calls;
     tg_rng mood;         /* which answer comes next, and whether one comes at all */
     uint64_t fail_every; /* rewards of episodes divisible by this fail; 0: none */
+    bool ranks;          /* rewards are pending; those of a group are its places by sum of tokens */
+    int bad_ranking;     /* 1: none has a value, 2: the first has none, 3: the question fails */
+    atomic_int rankings;
     int opened;
     int resets, steps;
     uint64_t last_reset; /* episodes must be asked for in order */
     int32_t prompt[MAX_PROMPT];
     double rewards[MAX_NEW];
+    char text[32];
+    int group, min_valid; /* of the collector */
+    bool abort_on_failure;
 };
 
 const tg_env_spec *tg_pool_spec(const tg_pool *p) {
@@ -67,11 +76,61 @@ tg_status tg_pool_step(tg_pool *p, const tg_step_item *items, size_t n, tg_error
     return TG_OK;
 }
 
+int tg_pool_pending(const tg_pool *p) {
+    return p->n_calls;
+}
+
+static void *owned(tg_msg_type type, const void *msg) {
+    tg_buf bytes = {0};
+    tg_error err = {0};
+    void *copy = NULL;
+    CHECK_OK(tg_msg_encode(type, msg, &bytes, &err));
+    CHECK_OK(tg_msg_decode(type, bytes.data, bytes.len, &copy, &err));
+    tg_buf_fini(&bytes);
+    return copy;
+}
+tg_status tg_pool_samples(tg_pool *p, tg_split split, uint64_t first, uint32_t n, tg_samples **out,
+                          tg_error *err) {
+    (void)p, (void)err;
+    CHECK(split == TG_SPLIT_TRAIN && n == 1);
+    char id[32];
+    snprintf(id, sizeof id, "sample %llu", (unsigned long long)first);
+    tg_sample sample = {.index = first, .id = id, .prompt_text = id, .meta_json = ""};
+    *out = owned(TG_MSG_SAMPLES, &(tg_samples){&sample, 1});
+    return TG_OK;
+}
+/* The text of an episode is its sum of tokens. */
+tg_status tg_pool_score(tg_pool *p, const tg_score_request *req, tg_score_reply **out,
+                        int timeout_ms, tg_error *err) {
+    (void)timeout_ms;
+    tg_score_result r[16] = {{0}};
+    CHECK(req->ranked && req->n <= 16 && !*req->fn);
+    atomic_fetch_add(&p->rankings, 1);
+    usleep(1000);
+    *out = NULL;
+    if (p->bad_ranking == 3) return tg_fail(err, TG_UNAVAILABLE, "no judge is there");
+    for (size_t i = 0; i < req->n; i++) {
+        CHECK_STR(req->items[i].prompt, req->items[0].prompt);
+        double place = 0;
+        for (size_t k = 0; k < req->n; k++)
+            place += atof(req->items[k].completion) < atof(req->items[i].completion);
+        bool bad = p->bad_ranking == 1 || (p->bad_ranking == 2 && i == 0);
+        r[i] = (tg_score_result){.id = i,
+                                 .status = bad ? TG_REWARD_FAILED : TG_REWARD_OK,
+                                 .value = bad ? (double)NAN : place,
+                                 .message = bad ? "no opinion" : ""};
+    }
+    *out = owned(TG_MSG_SCORE_REPLY, &(tg_score_reply){r, req->n});
+    return TG_OK;
+}
+
+/* A sample is drawn by the episode's number, or named. */
 static tg_reset_result answer_reset(tg_pool *p, const call *c) {
-    size_t n = 1 + c->reset.episode % MAX_PROMPT;
-    for (size_t i = 0; i < n; i++)
-        p->prompt[i] = (int32_t)(1 + (c->reset.episode * 7 + i) % (VOCAB - 1));
-    return (tg_reset_result){.slot = c->reset.slot,
+    uint64_t sample = c->reset.has_sample ? c->reset.sample : c->reset.episode;
+    size_t n = 1 + sample % MAX_PROMPT;
+    for (size_t i = 0; i < n; i++) p->prompt[i] = (int32_t)(1 + (sample * 7 + i) % (VOCAB - 1));
+    return (tg_reset_result){.sample = sample,
+                             .slot = c->reset.slot,
                              .episode = c->reset.episode,
                              .message = "",
                              .sample_id = "s",
@@ -86,14 +145,20 @@ static tg_step_result answer_step(tg_pool *p, const call *c) {
     for (size_t i = 0; i < n; i++) p->rewards[n - 1] += c->tokens[i] * 0.125 * (double)(i + 1);
     bool ended = c->tokens[n - 1] == EOS;
     bool fails = p->fail_every && c->item.episode % p->fail_every == 0;
+    if (p->ranks && !fails) {
+        snprintf(p->text, sizeof p->text, "%.17g", p->rewards[n - 1]);
+        p->rewards[n - 1] = (double)NAN;
+    }
     return (tg_step_result){.slot = c->item.slot,
                             .episode = c->item.episode,
                             .n_applied = (uint32_t)n,
                             .code = fails ? TG_CODE_REWARD_FAILED : TG_CODE_OK,
                             .message = fails ? "model server is down" : "",
-                            .text = "",
+                            .text = p->text,
                             .rewards = p->rewards,
-                            .reward_status = fails ? TG_REWARD_FAILED : TG_REWARD_OK,
+                            .reward_status = fails      ? TG_REWARD_FAILED
+                                             : p->ranks ? TG_REWARD_PENDING
+                                                        : TG_REWARD_OK,
                             .terminated = ended,
                             .truncated = !ended};
 }
@@ -172,6 +237,9 @@ static tg_status collect_with(fixture *f, tg_pool *pool, double max_failed, int 
                             .max_new = MAX_NEW,
                             .seed = 3,
                             .max_failed = max_failed,
+                            .abort_on_failure = pool->abort_on_failure,
+                            .group = pool->group,
+                            .min_valid = pool->min_valid,
                             .gen = &f->gen,
                             .stop = halt};
     tg_collector *c = NULL;
@@ -272,6 +340,152 @@ TEST(too_many_failed_rewards_end_the_run_with_the_reason) {
     tg_collect_info info;
     CHECK_EQ(collect_with(&f, &pool, 0.1, 60, 1, &log, &info, NULL, &err), TG_UNAVAILABLE);
     CHECK(strstr(err.msg, "max_failed_rewards") && strstr(err.msg, "model server is down"));
+    tg_buf_fini(&log);
+    teardown(&f);
+}
+
+TEST(a_failed_reward_may_end_the_run) {
+    fixture f;
+    REQUIRE(setup(&f));
+    tg_error err = {0};
+    tg_pool pool = {.spec = {.capacity = 64},
+                    .mood = tg_rng_at(1, TG_RNG_TEST, 0, 0),
+                    .fail_every = 7,
+                    .abort_on_failure = true};
+    tg_buf log = {0};
+    tg_collect_info info;
+    CHECK_EQ(collect_with(&f, &pool, 1, 60, 1, &log, &info, NULL, &err), TG_UNAVAILABLE);
+    CHECK(strstr(err.msg, "on_reward_failure") && strstr(err.msg, "model server is down"));
+    tg_buf_fini(&log);
+    teardown(&f);
+}
+
+/* ---- groups -------------------------------------------------------------------------------- */
+
+/* One line of the log: episode, flags, then tokens and rewards. */
+TEST(a_group_has_one_prompt_and_its_samples_do_not_depend_on_grouping) {
+    fixture f;
+    REQUIRE(setup(&f));
+    tg_error err = {0};
+    tg_buf first = {0};
+    for (uint64_t mood = 0; mood < 8; mood++) {
+        tg_pool pool = {.spec = {.capacity = mood % 3 == 0 ? 4 : 64},
+                        .mood = tg_rng_at(mood, TG_RNG_TEST, 0, 0),
+                        .group = 4};
+        tg_buf log = {0};
+        tg_collect_info info = {0};
+        CHECK_OK(collect_with(&f, &pool, 0, 80, 3, &log, &info, NULL, &err));
+        CHECK_EQ(info.episodes % 4, 0);
+        if (mood == 0)
+            first = log;
+        else
+            CHECK_STR(log.data, first.data);
+        if (mood) tg_buf_fini(&log);
+    }
+    REQUIRE(first.data);
+    /* Episode 4's prompt is that of sample 4, and so is that of 5, 6 and 7: one token, 1 + 28 % 12 = 5. */
+    for (int e = 4; e < 8; e++) {
+        char line[32];
+        snprintf(line, sizeof line, "\n%d ", e);
+        const char *at = strstr(first.data, line);
+        REQUIRE(at);
+        at = strchr(at + 1, ':');
+        CHECK(!strncmp(at, ": 5 ", 4));
+    }
+    tg_buf_fini(&first);
+    teardown(&f);
+}
+
+static tg_status ranked_run(fixture *f, tg_pool *pool, uint64_t mood, tg_buf *log,
+                            tg_collect_info *info, tg_error *err) {
+    pool->spec.capacity = 64;
+    pool->mood = tg_rng_at(mood, TG_RNG_TEST, 0, 0);
+    pool->ranks = true;
+    return collect_with(f, pool, 0.9, 60, 2, log, info, NULL, err);
+}
+
+TEST(ranked_groups) {
+    fixture f;
+    REQUIRE(setup(&f));
+    tg_error err = {0};
+    tg_buf first = {0};
+    for (uint64_t mood = 0; mood < 6; mood++) {
+        tg_pool pool = {.group = 3, .min_valid = 2};
+        tg_buf log = {0};
+        tg_collect_info info = {0};
+        CHECK_OK(ranked_run(&f, &pool, mood, &log, &info, &err));
+        CHECK(info.failed == 0 && info.dropped_groups == 0);
+        CHECK(atomic_load(&pool.rankings) > 2);
+        CHECK(!strstr(log.data, "nan"));
+        if (mood == 0)
+            first = log;
+        else
+            CHECK_STR(log.data, first.data);
+        if (mood) tg_buf_fini(&log);
+    }
+    /* Every reward is a place: 0, 1 or 2. */
+    for (char *at = first.data; at && *at; at = strchr(at, '\n') + 1) {
+        char *end = strchr(at, '\n');
+        CHECK(end[-2] == ' ' && end[-1] >= '0' && end[-1] <= '2');
+    }
+    tg_buf_fini(&first);
+    teardown(&f);
+}
+
+TEST(members_without_a_reward_are_not_ranked) {
+    fixture f;
+    REQUIRE(setup(&f));
+    tg_error err = {0};
+    tg_buf log = {0};
+    tg_collect_info info = {0};
+    tg_pool pool = {.group = 3, .min_valid = 2, .fail_every = 3}; /* the first of each group */
+    CHECK_OK(ranked_run(&f, &pool, 1, &log, &info, &err));
+    CHECK(info.failed > 0 && info.dropped_groups == 0);
+    CHECK(!strstr(log.data, "\n3 ") && strstr(log.data, "\n4 ") && !strstr(log.data, "nan"));
+    tg_buf_fini(&log);
+    /* Now that leaves too few of them: the groups are dropped, and the run ends by its policy. */
+    tg_pool strict = {.group = 3, .min_valid = 3, .fail_every = 3};
+    CHECK_EQ(ranked_run(&f, &strict, 1, &log, &info, &err), TG_UNAVAILABLE);
+    CHECK(strstr(err.msg, "max_failed_rewards"));
+    CHECK_EQ(atomic_load(&strict.rankings), 0);
+    tg_buf_fini(&log);
+    teardown(&f);
+}
+
+TEST(rankings_that_fail) {
+    fixture f;
+    REQUIRE(setup(&f));
+    for (int bad = 1; bad <= 3; bad++) {
+        tg_error err = {0};
+        tg_buf log = {0};
+        tg_collect_info info = {0};
+        tg_pool pool = {.group = 3, .min_valid = 2, .bad_ranking = bad};
+        tg_status st = ranked_run(&f, &pool, 1, &log, &info, &err);
+        if (bad == 2) {
+            CHECK_EQ(st, TG_OK);
+            CHECK(info.failed > 0 && info.dropped_groups == 0 && !strstr(log.data, "nan"));
+        } else {
+            CHECK_EQ(st, TG_UNAVAILABLE);
+            CHECK(strstr(err.msg, bad == 1 ? "no opinion" : "no judge is there"));
+        }
+        tg_buf_fini(&log);
+    }
+    teardown(&f);
+}
+
+TEST(a_ranking_reward_needs_groups) {
+    fixture f;
+    REQUIRE(setup(&f));
+    tg_error err = {0};
+    tg_buf log = {0};
+    tg_collect_info info = {0};
+    tg_pool pool = {.group = 1, .min_valid = 2};
+    CHECK_EQ(ranked_run(&f, &pool, 1, &log, &info, &err), TG_CONFIG);
+    CHECK(strstr(err.msg, "compare_sample"));
+    f.gen.do_sample = false;
+    tg_pool greedy = {.group = 3, .min_valid = 2};
+    CHECK_EQ(ranked_run(&f, &greedy, 1, &log, &info, &err), TG_CONFIG);
+    CHECK(strstr(err.msg, "do_sample"));
     tg_buf_fini(&log);
     teardown(&f);
 }
