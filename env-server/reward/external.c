@@ -2,7 +2,6 @@
 #include "env-server/reward/external.h"
 
 #include "common/base/alloc.h"
-#include "common/base/buf.h"
 
 #include <string.h>
 
@@ -64,27 +63,12 @@ tg_status tg_external_score(const void *state, const tg_reward_input *in, size_t
 
 /* ---- statistics ---------------------------------------------------------------------------- */
 
-enum { MAX_FUNCTIONS = 64 };
-
-typedef struct found {
-    tg_score_stats stats[MAX_FUNCTIONS];
-    const char *names[MAX_FUNCTIONS];
-    size_t n;
-} found;
-
-static void find(const tg_reward *r, found *f) {
+void tg_reward_figures(const tg_reward *r, tg_stats *to) {
     size_t n = 0;
     const tg_reward *inner = r->ops && r->ops->inner ? r->ops->inner(r->state, &n) : NULL;
-    for (size_t i = 0; i < n; i++) find(&inner[i], f);
-    if (!r->ops || r->ops->score != tg_external_score || f->n == MAX_FUNCTIONS) return;
-    f->names[f->n] = r->name;
-    tg_scorer_get_stats(((const tg_external *)r->state)->scorer, &f->stats[f->n++]);
-}
-
-void tg_reward_metrics(const tg_reward *r, tg_buf *out) {
-    found *f = tg_alloc(sizeof *f);
-    if (!f) return;
-    find(r, f);
-    if (f->n) tg_score_stats_text(f->stats, f->names, f->n, out);
-    tg_free(f);
+    for (size_t i = 0; i < n; i++) tg_reward_figures(&inner[i], to);
+    if (!r->ops || r->ops->score != tg_external_score) return;
+    tg_score_stats stats;
+    tg_scorer_get_stats(((const tg_external *)r->state)->scorer, &stats);
+    tg_score_stats_show(&stats, r->name, to);
 }

@@ -54,7 +54,7 @@ void tg_external_traits(const void *state, tg_reward_traits *traits);
 tg_status tg_external_score(const void *state, const tg_reward_input *in, size_t n,
                             tg_reward_value *out, tg_error *err);
 
-/* Figures of all functions of this kind inside r (a weighted sum, a dense reward …), as Prometheus text for /metrics. */
-void tg_reward_metrics(const tg_reward *r, tg_buf *out);
+/* Shows the figures of all functions of this kind inside r (a weighted sum, a dense reward …). */
+void tg_reward_figures(const tg_reward *r, tg_stats *to);
 
 #endif

@@ -124,7 +124,7 @@ static void record(tg_scorer *s, uint64_t start_ns, bool succeeded) {
     tg_breaker_record(&s->breaker, now / 1000000, succeeded);
     bool opened = before != TG_BREAKER_OPEN && s->breaker.state == TG_BREAKER_OPEN;
     s->stats.active--;
-    tg_score_stats_duration(&s->stats, (double)(now - start_ns) * 1e-9);
+    s->stats.seconds += (double)(now - start_ns) * 1e-9;
     pthread_mutex_unlock(&s->lock);
     if (opened)
         tg_log_warn("reward", "%s fails: no call for %u ms", s->opts.name, s->opts.breaker_ms);

@@ -470,9 +470,13 @@ TEST(inside_a_weighted_sum_and_a_dense_reward) {
     CHECK_OK(tg_reward_score(&r, &in, 1, &v, &err));
     CHECK(v.status == TG_REWARD_OK && v.value == 6);
     tg_buf text = {0};
-    tg_reward_metrics(&r, &text);
+    tg_stats *figures = tg_stats_create();
+    REQUIRE(figures);
+    tg_reward_figures(&r, figures);
+    tg_stats_write(figures, &text);
+    tg_stats_destroy(&figures);
     CHECK(text.data &&
-          strstr(text.data, "textgen_reward_results_total{fn=\"judge\",status=\"ok\"} 1\n"));
+          strstr(text.data, "textgen_reward_fn_results_total{fn=\"judge\",status=\"ok\"} 1\n"));
     tg_buf_fini(&text);
     tg_reward_close(&r);
 

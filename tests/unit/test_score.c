@@ -482,21 +482,22 @@ TEST(components_of_a_reply) {
     tg_arena_fini(&arena);
 }
 
-TEST(figures_as_text) {
-    tg_score_stats s[2] = {{.calls = 3}, {.retries = 4}};
-    const char *names[] = {"a\"b", "c"};
+TEST(figures) {
+    tg_score_stats s = {.calls = 3, .seconds = 1.5};
+    tg_stats *to = tg_stats_create();
     tg_buf out = {0};
-    s[0].results[TG_REWARD_FAILED] = 7;
-    tg_score_stats_duration(&s[1], 0.003);
-    tg_score_stats_duration(&s[1], 100);
-    tg_score_stats_text(s, names, 2, &out);
-    CHECK(strstr(out.data, "textgen_reward_results_total{fn=\"a\\\"b\",status=\"failed\"} 7\n"));
-    CHECK(strstr(out.data, "textgen_reward_duration_seconds_bucket{fn=\"c\",le=\"0.002\"} 0\n"));
-    CHECK(strstr(out.data, "textgen_reward_duration_seconds_bucket{fn=\"c\",le=\"0.005\"} 1\n"));
-    CHECK(strstr(out.data, "textgen_reward_duration_seconds_bucket{fn=\"c\",le=\"+Inf\"} 2\n"));
-    CHECK(strstr(out.data, "textgen_reward_retries_total{fn=\"c\"} 4\n"));
-    CHECK(strstr(out.data, "# TYPE textgen_reward_queue_depth gauge\n"));
+    REQUIRE(to);
+    s.results[TG_REWARD_FAILED] = 7;
+    tg_score_stats_show(&s, "a,b", to);
+    s.calls = 4;
+    tg_score_stats_show(&s, "a,b", to);
+    tg_stats_write(to, &out);
+    CHECK(strstr(out.data, "textgen_reward_fn_results_total{fn=\"a_b\",status=\"failed\"} 7\n"));
+    CHECK(strstr(out.data, "textgen_reward_fn_calls_total{fn=\"a_b\"} 4\n"));
+    CHECK(strstr(out.data, "textgen_reward_fn_call_seconds_total{fn=\"a_b\"} 1.5\n"));
+    CHECK(strstr(out.data, "# TYPE textgen_reward_fn_queue_depth gauge\n"));
     tg_buf_fini(&out);
+    tg_stats_destroy(&to);
 }
 
 TEST_MAIN
