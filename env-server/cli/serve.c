@@ -58,7 +58,7 @@ int tg_command_serve(int argc, char **argv) {
     const char *config = NULL;
     tg_server_opts o = {.parent_fd = -1};
     tg_security_opts keys = {0};
-    int64_t threads = 2, capacity = 65536, heartbeat_ms = 0, lease_ms = 60000, credits = 512;
+    int64_t threads = 0, capacity = 65536, heartbeat_ms = 0, lease_ms = 60000, credits = 512;
     int64_t max_message = 64, tenant_sessions = 0;
     const tg_flag flags[] = {
         {"config", TG_FLAG_STR, &config, "FILE", "RL4LMs-style YAML config."},
@@ -68,7 +68,8 @@ int tg_command_serve(int argc, char **argv) {
          "Offer this worker to a learner that listens there."},
         TG_SECURITY_FLAGS(keys),
         TG_OPS_FLAGS(o.ops),
-        {"threads", TG_FLAG_INT, &threads, "N", "Threads for metrics and slow rewards (2)."},
+        {"threads", TG_FLAG_INT, &threads, "N",
+         "Threads for metrics and slow rewards (2; 64 with rewards had elsewhere)."},
         {"capacity", TG_FLAG_INT, &capacity, "N", "Slots over all clients (65536)."},
         {"lease-ms", TG_FLAG_INT, &lease_ms, "MS",
          "How long the slots of a lost client are kept for its return (60000; 0: not at all)."},
@@ -100,13 +101,13 @@ int tg_command_serve(int argc, char **argv) {
     tg_status st = tg_args_parse(&spec, argc, argv, &args, &err);
     if (st != TG_OK) return tg_args_report(spec.name, &err);
     if (!args.help) {
-        if (threads < 1 || threads > 64 || capacity < 1 || capacity > 1 << 20 || heartbeat_ms < 0 ||
+        if (threads < 0 || threads > 64 || capacity < 1 || capacity > 1 << 20 || heartbeat_ms < 0 ||
             heartbeat_ms > 600000 || lease_ms < 0 || lease_ms > 86400000 || credits < 1 ||
             credits > 1 << 20)
-            st = tg_fail(
-                &err, TG_USAGE,
-                "--threads is 1 to 64, --capacity 1 to 1048576, --heartbeat-ms 0 to 600000, "
-                "--lease-ms 0 to 86400000, --credits 1 to 1048576");
+            st = tg_fail(&err, TG_USAGE,
+                         "--threads is 0 (chosen) to 64, --capacity 1 to 1048576, --heartbeat-ms 0 "
+                         "to 600000, "
+                         "--lease-ms 0 to 86400000, --credits 1 to 1048576");
         if (st == TG_OK && (max_message < 1 || max_message > 64 || tenant_sessions < 0))
             st = tg_fail(&err, TG_USAGE,
                          "--max-message is 1 to 64, --max-tenant-sessions 0 or more");

@@ -151,6 +151,7 @@ static tg_status open_rewards(tg_env *env, tg_error *err) {
     for (size_t i = 0; i < env->n_rewards; i++) {
         env->reward_names[i] = env->rewards[i].name;
         env->slow_rewards |= env->rewards[i].traits.slow;
+        env->waiting_rewards |= env->rewards[i].traits.waits;
         env->wants_before |= env->rewards[i].traits.wants_before;
         env->spec.deterministic &= env->rewards[i].traits.deterministic;
         env->ranked |= env->rewards[i].traits.ranked;

@@ -31,9 +31,10 @@ typedef struct tg_env {
     tg_reward chosen;         /* reward_fn */
     tg_reward *rewards;       /* it, or the parts of a weighted sum */
     size_t n_rewards;
-    bool slow_rewards; /* some reward must not run on the server's loop */
-    bool wants_before; /* some reward looks at the text without the newest token */
-    bool ranked;       /* rewards judge groups of samples: an episode ends with status PENDING */
+    bool slow_rewards;    /* some reward must not run on the server's loop */
+    bool waiting_rewards; /* some reward is had elsewhere */
+    bool wants_before;    /* some reward looks at the text without the newest token */
+    bool ranked;          /* rewards judge groups of samples: an episode ends with status PENDING */
     tg_metric *metrics;
     size_t n_metrics;
     const char **reward_names, **metric_names;

@@ -15,6 +15,7 @@ tg_status tg_external_open(tg_external *x, const tg_external_opts *o, const char
     memcpy(x->identity + name_len, identity, strlen(identity) + 1);
     x->traits = (tg_reward_traits){.terminal = !o->per_token,
                                    .slow = true,
+                                   .waits = true,
                                    .deterministic = o->deterministic,
                                    .ranked = o->ranked};
     if (o->ranked && o->per_token)

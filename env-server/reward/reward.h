@@ -41,6 +41,7 @@ typedef struct tg_reward_traits {
     bool terminal;      /* only a finished episode has a reward */
     bool wants_before;  /* looks at the text without the newest token */
     bool slow;          /* runs on a pool thread, never on the server's loop */
+    bool waits;         /* slow because it is had elsewhere: its thread only waits */
     bool together;      /* cheaper for many texts at a time, and each value as if it were alone */
     bool deterministic; /* a function of its input: scoring a text again gives the same number */
     bool ranked; /* judges all samples of a prompt together: one call of score() is one group */

@@ -143,6 +143,7 @@ static void traits(const void *state, tg_reward_traits *t) {
         t->terminal &= part->terminal;
         t->wants_before |= part->wants_before;
         t->slow |= part->slow;
+        t->waits |= part->waits;
         t->deterministic &= part->deterministic;
         t->ranked |= part->ranked;
     }

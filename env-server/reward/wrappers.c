@@ -48,6 +48,7 @@ static const tg_reward *inner(const void *state, size_t *n) {
 static void traits(const void *state, tg_reward_traits *t) {
     const struct state *s = state;
     t->slow = s->inner.traits.slow;
+    t->waits = s->inner.traits.waits;
     t->deterministic = s->inner.traits.deterministic;
 }
 

@@ -5,6 +5,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "env-server/reward/external.h"
 #include "env-server/server/server_impl.h"
 
 #include <errno.h>
@@ -18,6 +19,7 @@ enum {
     DRAIN_MS = 10000,
     MAX_QUEUE = 65536,
     DEFAULT_CAPACITY = 65536,
+    WAITING_THREADS = 64,
     DEFAULT_LEASE_MS = 60000,
     DEFAULT_CREDITS = 512
 };
@@ -135,6 +137,7 @@ static void collect(void *arg) {
     tg_stat_set(f->sessions, (double)s->n_sessions);
     tg_stat_set(f->queue, (double)tg_jobs_in_flight(s->jobs));
     tg_stat_set(f->oldest, (double)tg_jobs_oldest_ms(s->jobs) * 1e-3);
+    tg_reward_figures(&s->env->chosen, f->stats);
 }
 
 static void put_status(void *arg, tg_buf *json) {
@@ -249,12 +252,18 @@ static tg_status name_functions(tg_server *s, tg_error *err) {
     return TG_OK;
 }
 
+/* A thread waits for each reward that is had elsewhere, so that the texts of many slots meet in one call. */
+static int threads_for(const tg_env *env, int wanted) {
+    if (wanted) return wanted;
+    return env->waiting_rewards ? WAITING_THREADS : 2;
+}
+
 static tg_status start(tg_server *s, const tg_server_opts *o, tg_error *err) {
     tg_status st = name_functions(s, err);
     if (st == TG_OK) st = tg_net_create(&s->net, err);
     if (st == TG_OK) st = tg_net_secure(s->net, o->security, err);
     if (st == TG_OK)
-        st = tg_jobs_create(&s->jobs, &s->loop, o->threads ? o->threads : 2, MAX_QUEUE, err);
+        st = tg_jobs_create(&s->jobs, &s->loop, threads_for(s->env, o->threads), MAX_QUEUE, err);
     if (st == TG_OK) st = open_ops(s, o, err);
     if (st == TG_OK) st = watch_parent(s, o->parent_fd, err);
     if (st == TG_OK)

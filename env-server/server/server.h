@@ -20,7 +20,7 @@ typedef struct tg_server_opts {
     bool insecure;              /* allow a non-loopback tcp address without keys */
     tg_security *security; /* keys; borrowed; its allow-list is read again on SIGHUP; NULL: none */
     int heartbeat_ms;      /* 0: the default */
-    int threads;           /* of the job pool; 0: 2 */
+    int threads;           /* of the job pool; 0: 2, with rewards had elsewhere 64 */
     size_t max_message;    /* bytes a client may send at once; 0: 64 MiB */
     size_t max_tenant_sessions; /* sessions of one tenant; 0: any number */
     uint32_t capacity;          /* slots over all clients; 0: 65536 */
