@@ -209,13 +209,14 @@ $(UNIT_BINS) $(TOOL_BINS) $(FUZZ_BINS) $(BENCH_BINS) $(OPS_BIN):
 $(BUILD)/plugin/%.so: env-server/plugin/%.c env-server/plugin/textgen_reward.h $(BUILD)/.deps
 	@mkdir -p $(@D)
 	$(call say,PLUGIN,$@)
-	$(Q)$(CC) $(CFLAGS_ALL) -shared -fPIC -Ienv-server/plugin -o $@ $<
+	$(Q)$(CC) $(filter-out -fsanitize=%,$(CFLAGS_ALL)) -shared -fPIC -Ienv-server/plugin -o $@ $<
 $(BUILD)/plugin/%.so: tests/plugin/%.c env-server/plugin/textgen_reward.h $(BUILD)/.deps
 	@mkdir -p $(@D)
 	$(call say,PLUGIN,$@)
-	$(Q)$(CC) $(CFLAGS_ALL) -shared -fPIC -Ienv-server/plugin -o $@ $<
+	$(Q)$(CC) $(filter-out -fsanitize=%,$(CFLAGS_ALL)) -shared -fPIC -Ienv-server/plugin -o $@ $<
 plugins: $(PLUGINS) ## Build the example of a reward plug-in, and those of the tests
-$(BUILD)/tests/unit/test_external: | $(PLUGINS) $(BUILD)/tests/reward-child
+$(BUILD)/tests/unit/test_external $(BUILD)/tests/fuzz/fuzz_reward_plugin: | $(PLUGINS)
+$(BUILD)/tests/unit/test_external: | $(BUILD)/tests/reward-child
 
 tests: $(BINS) $(PLUGINS) $(UNIT_BINS) $(TOOL_BINS) $(FUZZ_BINS) $(OPS_BIN) ## Build the tests without running them
 
