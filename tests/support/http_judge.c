@@ -1,4 +1,4 @@
-/* One thread, one connection at a time, kept open as long as the client does; HTTP/1.1 with Content-Length only. */
+/* A thread for each connection, which is kept open as long as the client does; HTTP/1.1 with Content-Length only. */
 #include "tests/support/http_judge.h"
 
 #include <arpa/inet.h>
@@ -129,17 +129,39 @@ static bool serve_one(http_judge *j, int fd, char *buf) {
     return true;
 }
 
+typedef struct connection {
+    http_judge *judge;
+    int fd;
+} connection;
+
+static void *converse(void *arg) {
+    connection c = *(connection *)arg;
+    char *buf = malloc(MAX_REQUEST);
+    free(arg);
+    while (buf && serve_one(c.judge, c.fd, buf)) continue;
+    free(buf);
+    close(c.fd);
+    atomic_fetch_sub(&c.judge->open, 1);
+    return NULL;
+}
+
 static void *run(void *arg) {
     http_judge *j = arg;
-    char *buf = malloc(MAX_REQUEST);
-    while (buf && readable(j, j->listener)) {
-        int fd = accept(j->listener, NULL, NULL);
-        if (fd < 0) continue;
+    while (readable(j, j->listener)) {
+        pthread_t thread;
+        connection *c = malloc(sizeof *c);
+        if (!c) break;
+        *c = (connection){j, accept(j->listener, NULL, NULL)};
         atomic_fetch_add(&j->connections, 1);
-        while (serve_one(j, fd, buf)) continue;
-        close(fd);
+        atomic_fetch_add(&j->open, 1);
+        if (c->fd < 0 || pthread_create(&thread, NULL, converse, c)) {
+            atomic_fetch_sub(&j->open, 1);
+            free(c);
+            continue;
+        }
+        pthread_detach(thread);
     }
-    free(buf);
+    while (atomic_load(&j->open)) usleep(1000);
     return NULL;
 }
 

@@ -24,7 +24,7 @@ typedef enum http_mode {
 typedef struct http_judge {
     int listener, port;
     pthread_t thread;
-    atomic_int mode, requests, connections;
+    atomic_int mode, requests, connections, open; /* open: connections now */
     atomic_bool stop;
     char seen[4096]; /* the head of the last request */
 } http_judge;
