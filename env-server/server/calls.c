@@ -1,5 +1,5 @@
 /* Step batches whose rewards are slow: every slot's reward is a job of its own, so one slow text does not
- * hold up the others; the reply leaves when the last is there, or at the deadline.
+ * hold up the others: its result leaves when it is there, or at the deadline.
  *
  * A job that is given up (cancelled, or late) keeps the episode's memory it works on: the slot gets another one at
  * once, and what the job still finds is thrown away. Results borrow from the slots, so each is sent before its slot
@@ -94,7 +94,7 @@ static void done(tg_job *job) {
         tg_slot_step_end(s->env, j->work, &c->results[j->index]);
         s->steps += c->results[j->index].n_applied;
         answered(c, j);
-        if (c->pending == 0) send_ready(c);
+        send_ready(c);
     }
     tg_server_check_drained(s);
 }
@@ -118,7 +118,7 @@ static void expire(tg_deadline *d) {
             tg_client_drop_episode(fresh);
         }
     }
-    if (c->pending == 0) send_ready(c);
+    send_ready(c);
 }
 
 bool tg_server_cancel(tg_server *s, tg_client_slot *slot) {

@@ -4,6 +4,7 @@
 #include "proto/codec.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { TIMEOUT_MS = 20000, SLOTS_MAX = 64 };
@@ -26,6 +27,32 @@ static void on_ready(void *arg, tg_session *session) {
     uv_stop(&c->loop);
 }
 
+static int by_slot(const void *a, const void *b) {
+    const tg_step_result *x = a, *y = b;
+    return (x->slot > y->slot) - (x->slot < y->slot);
+}
+
+/* One reply of all that came, in a block of its own. */
+static void *put_together(env_client *c, void *last) {
+    tg_step_result all[64];
+    size_t n = 0;
+    tg_buf bytes = {0};
+    tg_error err = {0};
+    void *whole = NULL;
+    c->parts[c->n_parts++] = last;
+    for (size_t i = 0; i < c->n_parts; i++) {
+        const tg_step_reply *r = c->parts[i];
+        for (size_t k = 0; k < r->n && n < 64; k++) all[n++] = r->items[k];
+    }
+    qsort(all, n, sizeof *all, by_slot);
+    if (tg_msg_encode(TG_MSG_STEP_REPLY, &(tg_step_reply){all, n}, &bytes, &err) != TG_OK ||
+        tg_msg_decode(TG_MSG_STEP_REPLY, bytes.data, bytes.len, &whole, &err) != TG_OK)
+        fail(c, err.msg);
+    tg_buf_fini(&bytes);
+    while (c->n_parts) tg_msg_free(c->parts[--c->n_parts]);
+    return whole;
+}
+
 static void on_message(void *arg, tg_session *session, const tg_frame *head, void *msg) {
     env_client *c = arg;
     (void)session;
@@ -33,6 +60,12 @@ static void on_message(void *arg, tg_session *session, const tg_frame *head, voi
         tg_msg_free(msg);
         return;
     }
+    if (c->whole && head->type == TG_MSG_STEP_REPLY && head->flags & TG_FRAME_MORE &&
+        c->n_parts < 15) {
+        c->parts[c->n_parts++] = msg;
+        return;
+    }
+    if (c->n_parts && head->type == TG_MSG_STEP_REPLY) msg = put_together(c, msg);
     c->waiting = false;
     c->reply = msg;
     c->reply_head = *head;

@@ -15,6 +15,9 @@ typedef struct env_client {
     uint64_t seq;
     void *reply; /* of the call under way, owned */
     tg_frame reply_head;
+    bool whole; /* answers to steps that come in several replies are put together, by slot */
+    void *parts[16];
+    size_t n_parts;
     bool waiting, expired, closed;
     char reason[256]; /* why the last session ended */
     tg_code error;    /* of the last Error */

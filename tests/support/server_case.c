@@ -19,7 +19,8 @@ static tg_status slow_score(const void *state, const tg_reward_input *in, size_t
                             tg_reward_value *out, tg_error *err) {
     (void)state, (void)err;
     atomic_fetch_add(&scoring, 1);
-    while (!atomic_load(&gate_open)) usleep(500);
+    for (int gate; !(gate = atomic_load(&gate_open)) || (gate == 2 && in[0].n_tokens > 1);)
+        usleep(500);
     atomic_fetch_sub(&scoring, 1);
     for (size_t i = 0; i < n; i++) {
         int calls =

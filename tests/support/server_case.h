@@ -20,7 +20,8 @@ typedef struct server_case {
     tg_status status;
 } server_case;
 
-extern atomic_int gate_open, scoring, scored; /* let go; calls waiting now; calls made */
+extern atomic_int gate_open, scoring,
+    scored; /* let go (2: first tokens only); calls waiting now; calls made */
 
 /* Episodes of 4 tokens, 8 slots, the gate shut. */
 bool server_case_start(server_case *f, const char *name);

@@ -114,7 +114,7 @@ TEST(slow_rewards_do_not_stop_the_loop) {
     CHECK(samples && samples->n == 2);
     tg_msg_free(samples);
 
-    c.seq = step_seq, c.waiting = true;
+    c.seq = step_seq, c.waiting = c.whole = true;
     atomic_store(&gate_open, 1);
     tg_step_reply *r = env_client_receive(&c, TG_MSG_STEP_REPLY);
     REQUIRE(r && r->n == 4);
@@ -151,6 +151,42 @@ TEST(a_client_may_go_while_its_rewards_are_computed) {
     tg_slot_list more = {&ninth, 1};
     CHECK(!env_client_ask(&c, TG_MSG_OPEN_SLOTS, &more, TG_MSG_SLOTS_OPENED));
     CHECK_EQ(c.error, TG_CODE_OVERLOADED);
+    env_client_close(&c);
+    server_case_finish(&f);
+}
+
+TEST(one_slow_reward_does_not_hold_up_the_others) {
+    server_case f;
+    env_client c;
+    if (!server_case_start(&f, "apart")) return;
+    REQUIRE(env_client_open(&c, f.address, false) && env_client_open_slots(&c, 2));
+    server_case_reset(&c, 2);
+    int32_t tokens[] = {1, 2};
+    tg_step_item items[] = {{10, 1, 0, tokens, 2}, {11, 1, 0, tokens, 1}};
+    tg_step_batch batch = {.items = items, .n = 2};
+    atomic_store(&gate_open, 2);
+    REQUIRE(env_client_send(&c, TG_MSG_STEP, &batch));
+    uint64_t step_seq = c.seq;
+    tg_step_reply *r = env_client_receive(&c, TG_MSG_STEP_REPLY);
+    REQUIRE(r && r->n == 1);
+    CHECK(r->items[0].slot == 11 && r->items[0].code == TG_CODE_OK);
+    CHECK(c.reply_head.flags & TG_FRAME_MORE);
+    tg_msg_free(r);
+    tg_reset_item again = {.slot = 11, .episode = 2, .split = TG_SPLIT_TRAIN};
+    tg_reset_reply *reset = env_client_reset(&c, &again, 1); /* it goes on while the other waits */
+    CHECK(reset && reset->items[0].code == TG_CODE_OK);
+    tg_msg_free(reset);
+    tg_step_item next = {11, 2, 0, tokens, 1};
+    r = env_client_step(&c, &next, 1);
+    CHECK(r && r->n == 1 && r->items[0].code == TG_CODE_OK);
+    tg_msg_free(r);
+    c.seq = step_seq, c.waiting = true;
+    atomic_store(&gate_open, 1);
+    r = env_client_receive(&c, TG_MSG_STEP_REPLY);
+    REQUIRE(r && r->n == 1);
+    CHECK(r->items[0].slot == 10 && r->items[0].code == TG_CODE_OK && r->items[0].n_applied == 2);
+    CHECK(!(c.reply_head.flags & TG_FRAME_MORE));
+    tg_msg_free(r);
     env_client_close(&c);
     server_case_finish(&f);
 }
