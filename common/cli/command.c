@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 #include "common/base/str.h"
 #include "common/cli/gentext.h"
+#include "common/cli/health.h"
 #include "common/cli/keygen.h"
 #include "common/cli/process.h"
 #include "common/cli/tokenizer.h"
@@ -41,7 +42,8 @@ static const command commands[] = {
     {"tokenizer", tg_cmd_tokenizer, NULL, "Train a tokenizer"},
     {"gentext", tg_cmd_gentext, NULL, "Make training text for a small model"},
     {"eval", NULL, NULL, "Evaluate a model with a config's metrics"},
-    {"top", NULL, NULL, "Watch a run"},
+    {"top", tg_cmd_top, NULL, "Watch workers, brokers and learners: slots, rates, lag"},
+    {"health", tg_cmd_health, NULL, "Ask a running process whether it can do work"},
     {"keygen", tg_cmd_keygen, NULL, "Make keys for encrypted connections"},
     {"report", NULL, LEARNER, "Draw and compare the learning curves of runs"},
     {"bench", NULL, ENV, "Throughput and latency of an environment server"},

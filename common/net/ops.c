@@ -3,6 +3,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/base/log.h"
 #include "common/net/http_server.h"
 #include "common/net/sd_notify.h"
 #include "proto/messages.h"
@@ -260,6 +261,7 @@ tg_status tg_ops_open(tg_ops **out, uv_loop_t *loop, const tg_ops_opts *opts,
     o->watchdog_ms = tg_sd_watchdog_ms();
     raise_files();
     make_stats(o);
+    if (hooks->make) hooks->make(hooks->arg, stats);
     start_handles(o);
     if (opts->http) {
         tg_http_opts http = {.address = opts->http, .handle = on_request, .arg = o};

@@ -12,8 +12,8 @@
 #ifndef TG_NET_OPS_H
 #define TG_NET_OPS_H
 
-#include "common/base/log.h"
 #include "common/base/status.h"
+#include "common/net/ops_opts.h"
 #include "common/net/security.h"
 #include "common/net/stats.h"
 
@@ -22,24 +22,10 @@
 
 enum { TG_OPS_WHY = 160 };
 
-typedef struct tg_ops_opts {
-    const char *http;       /* "HOST:PORT"; NULL: no port */
-    const char *log_format; /* "text" or "json"; NULL: text */
-    const char *log_level;  /* "error" … "debug"; NULL: as TEXTGEN_LOG says */
-} tg_ops_opts;
-
-/* Rows for a table of flags (common/config/args.h); o is a tg_ops_opts. */
-#define TG_OPS_FLAGS(o)                                                                            \
-    {"http", TG_FLAG_STR, &(o).http, "HOST:PORT",                                                  \
-     "Health and figures: /metrics, /livez, /readyz, /startupz, /status (textgen top)."},          \
-        {"log-format", TG_FLAG_STR, &(o).log_format, "FORMAT",                                     \
-         "text, or json: one object a line."},                                                     \
-    {                                                                                              \
-        "log-level", TG_FLAG_STR, &(o).log_level, "LEVEL", "error, warn, info or debug."           \
-    }
-
 typedef struct tg_ops_hooks {
     const char *program; /* "textgen-env" */
+    /* Makes the series, before any other hook is called. May be NULL. */
+    void (*make)(void *arg, tg_stats *stats);
     /* Whether it can do work now; why is filled when not. NULL: always. */
     bool (*ready)(void *arg, char why[TG_OPS_WHY]);
     /* Whether work goes on; false keeps WATCHDOG=1 back. NULL: always. */
@@ -56,8 +42,6 @@ typedef struct tg_ops_hooks {
 
 typedef struct tg_ops tg_ops;
 
-/* Sets the form and level of the log; TG_USAGE: not one of the words. Before anything else is done. */
-tg_status tg_ops_logging(const tg_ops_opts *opts, tg_error *err) TG_MUST_CHECK;
 /* hooks are copied. Also raises the number of files the process may open as far as it may. */
 tg_status tg_ops_open(tg_ops **out, uv_loop_t *loop, const tg_ops_opts *opts,
                       const tg_ops_hooks *hooks, tg_error *err) TG_MUST_CHECK;

@@ -66,6 +66,7 @@ int tg_learner_train(int argc, char **argv, void (*die)(int exit_code)) {
         {"connect", TG_FLAG_STR, &opts.connect, "ADDRESS",
          "Workers to connect to, separated by commas."},
         TG_SECURITY_FLAGS(opts.security),
+        TG_OPS_FLAGS(opts.ops),
         {"resume", TG_FLAG_SWITCH, &opts.resume, NULL, "Go on from the newest whole checkpoint."},
         {"overwrite", TG_FLAG_SWITCH, &opts.overwrite, NULL,
          "Remove an earlier run from the folder first."},
@@ -87,7 +88,7 @@ int tg_learner_train(int argc, char **argv, void (*die)(int exit_code)) {
             st = tg_fail(&err, TG_USAGE, "--config FILE is missing");
         else if (!opts.run_dir)
             st = tg_fail(&err, TG_USAGE, "--run-dir DIR is missing");
-        else
+        else if ((st = tg_ops_logging(&opts.ops, &err)) == TG_OK)
             st = train(opts, config, &args, die, &err);
     }
     tg_args_fini(&args);

@@ -124,8 +124,10 @@ static tg_status open_pool(tg_run *run, tg_error *err) {
                        "it by itself)");
     tg_status st = open_security(run, &opts.insecure, err);
     opts.security = run->security;
+    if (st == TG_OK) st = tg_operations_open(&run->operations, &run->opts.ops, run->security, err);
     if (st == TG_OK) st = tg_pool_open(&run->pool, &opts, err);
     if (st != TG_OK) return st;
+    tg_operations_set_pool(run->operations, run->pool);
     run->spec = tg_pool_spec(run->pool);
     uint64_t ours = tg_tokenizer_digest(run->tokenizer);
     if (run->spec->tokenizer_digest && run->spec->tokenizer_digest != ours)
@@ -320,6 +322,7 @@ void tg_run_close(tg_run *run) {
         tg_log_info("train", "memory: peak %.1f MiB, planned %.1f MiB",
                     (double)tg_memory_peak() / (1 << 20), (double)run->planned / (1 << 20));
     tg_track_close(&run->track);
+    tg_operations_close(&run->operations);
     if (run->pool) tg_pool_close(&run->pool);
     tg_security_close(&run->security);
     if (run->be) tg_backend_close(&run->be);

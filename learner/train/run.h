@@ -12,6 +12,7 @@
 #include "learner/track/track.h"
 #include "learner/train/checkpoint.h"
 #include "learner/train/halt.h"
+#include "learner/train/operations.h"
 #include "learner/train/settings.h"
 
 #include <stdbool.h>
@@ -23,6 +24,7 @@ typedef struct tg_run_opts {
     const char *run_dir;
     const char *bind, *connect; /* override the config's; NULL: as it says */
     tg_security_opts security;  /* likewise, as a whole when a key is given */
+    tg_ops_opts ops;            /* HTTP port, log */
     bool resume, overwrite;
     const tg_halt *halt;
 } tg_run_opts;
@@ -35,6 +37,7 @@ typedef struct tg_run {
     bool compat; /* reproduce RL4LMs's quirks */
     tg_backend *be;
     tg_security *security; /* NULL: no keys */
+    tg_operations *operations;
     tg_pool *pool;
     const tg_env_spec *spec;
     tg_tokenizer *tokenizer;

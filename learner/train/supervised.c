@@ -249,6 +249,7 @@ static tg_status send_progress(supervised *s, double loss, tg_error *err) {
                                s->seconds > 0 ? (double)s->tokens / s->seconds : (double)NAN,
                            .seconds_left = s->seconds / (double)s->done *
                                            (double)(s->schedule.total - s->state.iteration)};
+    tg_operations_progress(s->run->operations, &p);
     return tg_track_send(s->run->track,
                          &(tg_track_event){.kind = TG_TRACK_PROGRESS, .progress = &p}, err);
 }

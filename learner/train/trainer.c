@@ -199,6 +199,7 @@ static tg_status send_progress(trainer *t, const iteration *it, tg_error *err) {
                            .tokens_per_s = (double)it->info.tokens / seconds,
                            .seconds_left =
                                t->seconds / (double)t->done * (double)(total - t->state.iteration)};
+    tg_operations_progress(t->run->operations, &p);
     return tg_track_send(t->run->track,
                          &(tg_track_event){.kind = TG_TRACK_PROGRESS, .progress = &p}, err);
 }

@@ -189,7 +189,7 @@ bad "score: unknown metric" '(64|78)' 'datez.*dates' "$textgen" score --metric d
 # ---- command lines -----------------------------------------------------------------------------
 bad "no command" 64 'a command is missing' "$textgen"
 bad "unknown command" 64 'unknown command "trian", did you mean "train"' "$textgen" trian good.yml
-bad "command of a later version" 78 '"top" is known, but not built' "$textgen" top
+bad "command of a later version" 78 '"eval" is known, but not built' "$textgen" eval
 bad "no config" 64 'a config is missing' "$textgen" train
 bad "two configs" 64 'unexpected argument' "$textgen" train good.yml good.yml
 bad "unknown option" 64 'unknown option --worker, did you mean --workers' "$textgen" train good.yml --worker 2
