@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/config/locate.h"
 #include "common/nn/classifier.h"
+#include "common/nn/perplexity.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -116,6 +117,9 @@ static tg_status check_kind(const tg_judge *j, const tg_judge_spec *spec, tg_err
         if (a->kind == TG_KIND_SEQ2SEQ) return TG_OK;
         return tg_fail(err, TG_DATA, "%s: %s is a %s model, expected a seq2seq one (T5, BART …)",
                        spec->owner, j->folder, a->family);
+    case TG_JUDGE_TEXT:
+        if (a->kind == TG_KIND_CAUSAL && !a->labels) return TG_OK;
+        return tg_fail(err, TG_DATA, "%s: %s is no causal language model", spec->owner, j->folder);
     }
     return tg_fail(err, TG_BUG, "judge: no such kind");
 }
@@ -219,9 +223,10 @@ static tg_status load_answer(tg_judge *j, tg_error *err) {
 }
 
 static tg_status load(tg_judge *j, tg_error *err) {
-    if (j->classifier || j->pass) return TG_OK;
+    if (j->classifier || j->model) return TG_OK;
     tg_log_info("judge", "loading %s", j->folder);
     tg_backend *be = j->home->be;
+    if (j->kind == TG_JUDGE_TEXT) return tg_model_open(&j->model, be, j->folder, 0, 0, err);
     if (j->kind == TG_JUDGE_ANSWER) {
         tg_status st = load_answer(j, err);
         if (st != TG_OK) tg_model_destroy(&j->model);
@@ -331,5 +336,15 @@ tg_status tg_judge_answers(tg_judge *j, const tg_encodings *rows, const int32_t 
     }
     pthread_mutex_unlock(&j->home->run_lock);
     tg_free(whole);
+    return st;
+}
+
+tg_status tg_judge_perplexity(tg_judge *j, const int32_t *tokens, size_t n, int stride, double *out,
+                              tg_error *err) {
+    pthread_mutex_lock(&j->home->run_lock);
+    tg_status st = load(j, err);
+    if (st == TG_OK)
+        st = tg_perplexity(j->model, tokens, n, (tg_perplexity_opts){.stride = stride}, out, err);
+    pthread_mutex_unlock(&j->home->run_lock);
     return st;
 }

@@ -30,6 +30,7 @@ typedef enum tg_judge_kind {
     TG_JUDGE_LABELS, /* a model with labels */
     TG_JUDGE_STATES, /* an encoder */
     TG_JUDGE_ANSWER, /* a seq2seq model */
+    TG_JUDGE_TEXT,   /* a causal model */
 } tg_judge_kind;
 
 typedef struct tg_judge_spec {
@@ -61,5 +62,8 @@ tg_status tg_judge_states(tg_judge *j, const tg_encodings *rows, float *states,
 /* TG_JUDGE_ANSWER: logits (rows->n, n_ids) of those tokens as the first one of the answer to each source. */
 tg_status tg_judge_answers(tg_judge *j, const tg_encodings *rows, const int32_t *ids, size_t n_ids,
                            float *logits, tg_error *err) TG_MUST_CHECK;
+/* TG_JUDGE_TEXT: perplexity of the tokens (common/nn/perplexity.h). */
+tg_status tg_judge_perplexity(tg_judge *j, const int32_t *tokens, size_t n, int stride, double *out,
+                              tg_error *err) TG_MUST_CHECK;
 
 #endif

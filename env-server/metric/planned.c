@@ -1,21 +1,18 @@
-/* Keys, types and defaults of RL4LMs's other metrics, so that every config of it is understood. A
- * row moves to a file of its own when the metric is built. */
+/* Keys, types and defaults of the metrics of RL4LMs that are not built, so that a config which names them is understood and
+ * refused by name: SummaC needs entailment models of families that the engine does not have (DeBERTa, XLNet), and heads
+ * that were never published with RL4LMs. */
 #include "env-server/metric/rows.h"
 
 #include <stdint.h>
 
 /* One struct serves all tables: a table names the fields that its metric has. */
 struct args {
-    const char *model_name, *language, *config_name;
-    const char *tokenizer_id, *model_type, *granularity, *op1, *op2, *bins, *nli_labels, *device;
+    const char *model_name, *granularity, *op1, *op2, *bins, *nli_labels, *device;
     const char *start_file, *agg;
     const tg_node *models;
-    int64_t label_ix, batch_size, stride, max_doc_sents;
-    bool include_prompt_for_eval, use_text_from_meta_data;
+    int64_t max_doc_sents;
     bool use_cache, use_ent, use_con, imager_load_cache, norm_histo;
 };
-
-#define REQUIRED(f, T, h) TG_OPT_ROW(struct args, f, T, TG_OPT_REQUIRED, NULL, 0, 0, NULL, h)
 
 static const tg_opt summac_zs[] = {
     TG_OPT_STR(struct args, model_name, "mnli", "Entailment model."),
@@ -41,19 +38,11 @@ static const tg_opt summac_conv[] = {
     TG_OPT_BOOL(struct args, use_cache, "true", "Use kept scores."),
     TG_OPT_INT(struct args, max_doc_sents, "100", 1, 1e9, "Longest document in sentences."),
     TG_OPT_END};
-static const tg_opt causal_perplexity[] = {
-    REQUIRED(stride, TG_T_INT, "New tokens per window."),
-    REQUIRED(tokenizer_id, TG_T_STR, "Tokenizer of the texts."),
-    TG_OPT_STR(struct args, model_type, "causal", "Kind of the policy."),
-    TG_OPT_BOOL(struct args, use_text_from_meta_data, "false", "Texts are meta's \"reference\"."),
-    TG_OPT_END};
-
 #define ROW(id, table, text)                                                                       \
     { .name = id, .summary = text, .options = table, .options_size = sizeof(struct args) }
 
 const tg_entry tg_metric_planned[] = {
     ROW("summaCZS", summac_zs, "Consistency of a summary, zero-shot entailment."),
     ROW("summaCConv", summac_conv, "Consistency of a summary, trained on entailment histograms."),
-    ROW("causal_perplexity", causal_perplexity, "Perplexity of the references under the policy."),
     {0},
 };

@@ -33,6 +33,7 @@ static const tg_entry *const built[] = {
     &tg_metric_bleurt.entry,
     &tg_metric_intent_accuracy.entry,
     &tg_metric_emotion_accuracy.entry,
+    &tg_metric_causal_perplexity.entry,
     NULL,
 };
 

@@ -14,7 +14,7 @@ extern const tg_metric_ops tg_metric_parent_totto, tg_metric_bleu_totto, tg_metr
     tg_metric_distinct, tg_metric_length, tg_metric_diversity, tg_metric_concept_cover;
 
 extern const tg_metric_ops tg_metric_learned_reward, tg_metric_bert_score, tg_metric_bleurt,
-    tg_metric_intent_accuracy, tg_metric_emotion_accuracy;
+    tg_metric_intent_accuracy, tg_metric_emotion_accuracy, tg_metric_causal_perplexity;
 
 extern const tg_entry tg_metric_planned[]; /* ends with a row without a name */
 

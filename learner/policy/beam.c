@@ -4,6 +4,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
+#include "learner/policy/mask.h"
 #include "learner/policy/processors.h"
 #include "learner/policy/row_math.h"
 
@@ -103,6 +104,10 @@ void tg_beams_start(tg_beams *b, const tg_beam_prompt *p) {
     }
 }
 
+void tg_beams_allow(tg_beams *b, const uint32_t *const *allowed) {
+    b->allowed = allowed;
+}
+
 bool tg_beams_done(const tg_beams *b) {
     return b->done;
 }
@@ -167,6 +172,7 @@ static void shape(const tg_beams *b, int i, tg_gen_space *w, tg_candidates *out)
                               .source = b->p.source,
                               .n_source = b->p.n_source};
     if (tg_processors_any(b->s)) tg_process(b->s, &c, w->row, b->V, w->work);
+    if (b->allowed) tg_mask_forbid(w->row, b->allowed[i], b->V);
     *out = (tg_candidates){w->row, NULL, b->V};
     if (b->s->do_sample && tg_warpers_any(b->s, b->V))
         tg_warp(b->s, w->row, b->V, b->s->n_eos + 1, w, out);

@@ -43,6 +43,9 @@ tg_status tg_beams_create(tg_beams **out, const tg_gen_settings *s, int V, int m
                           tg_error *err) TG_MUST_CHECK;
 void tg_beams_destroy(tg_beams **b);
 
+/* In every step to come beam i may only go on with the tokens of allowed[i] (mask.h), behind the processors; log-probs stay those of the
+ * whole distribution. Borrowed; what the sets hold may change between steps. NULL: all tokens. */
+void tg_beams_allow(tg_beams *b, const uint32_t *const *allowed);
 void tg_beams_start(tg_beams *b, const tg_beam_prompt *p);
 /* TG_DATA: a broken model, or every token of every beam is forbidden. */
 tg_status tg_beams_step(tg_beams *b, const float *const *rows, tg_gen_space *w,

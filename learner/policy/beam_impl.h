@@ -42,7 +42,8 @@ struct tg_beams {
     bool *ended;              /* (keep) */
     int32_t *chosen;          /* (n_beams) group search: each beam's token of this step */
     int n_candidates, keep;
-    tg_hypothesis **ranked; /* (n_beams) results, best first */
+    const uint32_t *const *allowed; /* NULL: all tokens */
+    tg_hypothesis **ranked;         /* (n_beams) results, best first */
     int n_ranked;
 };
 

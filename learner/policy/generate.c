@@ -82,17 +82,18 @@ tg_status tg_generator_create(tg_generator **out, tg_model *m, const tg_gen_sett
 
 tg_status tg_generator_mask(tg_generator *g, tg_model *mask_model, const tg_mask_opts *opts,
                             const uint32_t *always, tg_error *err) {
-    if (g->settings.num_beams > 1 || g->settings.num_return_sequences > 1)
+    if (!g->lanes && g->settings.num_return_sequences > 1)
         return tg_fail(err, TG_UNSUPPORTED,
-                       "generation_kwargs: masks go with num_beams 1 and num_return_sequences 1");
+                       "generation_kwargs: masks without beams go with num_return_sequences 1");
     TG_ASSERT(mask_model->arch.vocab_size == g->V && !g->mask_decoder);
-    size_t rows = (size_t)g->n_slots * (size_t)(g->max_len + 1);
+    size_t rows = (size_t)g->n_slots * (g->lanes ? 1 : (size_t)(g->max_len + 1));
     g->mask = *opts;
     g->always = always;
     g->mask_logits = tg_alloc_array((size_t)g->n_slots * (size_t)g->V, sizeof *g->mask_logits);
     g->masks = tg_alloc_array(rows * (size_t)tg_mask_words(g->V), sizeof *g->masks);
     if (!g->mask_logits || !g->masks) return tg_fail_nomem(err, rows * 4);
-    return tg_decoder_create(&g->mask_decoder, mask_model, g->caps, err);
+    tg_status st = tg_decoder_create(&g->mask_decoder, mask_model, g->caps, err);
+    return st == TG_OK && g->lanes ? tg_lanes_mask(g, err) : st;
 }
 
 int32_t tg_generator_start(const tg_generator *g) {

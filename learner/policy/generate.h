@@ -49,7 +49,8 @@ tg_decoder_caps tg_generator_caps(const tg_arch *arch, int slots, int max_prompt
 /* What a seq2seq model's answers begin with; -1: the model is causal. */
 int32_t tg_generator_start(const tg_generator *g);
 /* Restricts every token to what `opts` makes of this model's distribution on the same tokens (mask.h). Before the first prompt. The model and
- * `always` (words of V bits: the special tokens) are borrowed. TG_UNSUPPORTED: with beams or several results of a prompt. */
+ * `always` (words of V bits: the special tokens) are borrowed. With beams results have no
+ * masks, and a set is applied to log-probs of the whole distribution. TG_UNSUPPORTED: several results of a prompt without beams. */
 tg_status tg_generator_mask(tg_generator *g, tg_model *mask_model, const tg_mask_opts *opts,
                             const uint32_t *always, tg_error *err) TG_MUST_CHECK;
 /* A seq2seq model's prompt is its source; the answer begins with decoder_start_token_id. TG_DATA: the prompt is empty, or it and the

@@ -13,9 +13,10 @@ static tg_status lane_create(tg_generator *g, tg_lane *l, tg_error *err) {
     l->next = tg_alloc_array(n, sizeof *l->next);
     l->taken = tg_alloc_array(n, sizeof *l->taken);
     l->row = tg_alloc_array(n, sizeof *l->row);
+    l->entry = tg_alloc_array(n, sizeof *l->entry);
     l->held = tg_alloc_array(n * (size_t)g->max_len, sizeof *l->held);
     l->n_held = tg_alloc_array(n, sizeof *l->n_held);
-    if (!l->slot || !l->next || !l->taken || !l->row || !l->held || !l->n_held)
+    if (!l->slot || !l->next || !l->taken || !l->row || !l->entry || !l->held || !l->n_held)
         return tg_fail_nomem(err, n * (size_t)g->max_len * sizeof *l->held);
     return tg_beams_create(&l->beams, &g->settings, g->V, g->max_len, err);
 }
@@ -33,6 +34,18 @@ tg_status tg_lanes_create(tg_generator *g, tg_error *err) {
     return st;
 }
 
+tg_status tg_lanes_mask(tg_generator *g, tg_error *err) {
+    const size_t n = (size_t)g->settings.num_beams, words = (size_t)tg_mask_words(g->V);
+    for (int i = 0; i < g->n_lanes; i++) {
+        tg_lane *l = &g->lanes[i];
+        l->masks = tg_alloc_array(n, sizeof *l->masks);
+        if (!l->masks) return tg_fail_nomem(err, n * sizeof *l->masks);
+        for (size_t k = 0; k < n; k++) l->masks[k] = g->masks + ((size_t)l->first + k) * words;
+        tg_beams_allow(l->beams, (const uint32_t *const *)l->masks);
+    }
+    return TG_OK;
+}
+
 void tg_lanes_destroy(tg_generator *g) {
     for (int i = 0; g->lanes && i < g->n_lanes; i++) {
         tg_lane *l = &g->lanes[i];
@@ -42,6 +55,8 @@ void tg_lanes_destroy(tg_generator *g) {
         tg_free(l->next);
         tg_free(l->taken);
         tg_free(l->row);
+        tg_free(l->entry);
+        tg_free(l->masks);
         tg_free(l->held);
         tg_free(l->n_held);
     }
@@ -95,6 +110,7 @@ static void hand_out_rows(tg_generator *g) {
             for (int i = 0; i < (int)g->settings.num_beams; i++) {
                 bool live = tg_beams_get(l->beams, i).live;
                 l->row[i] = fresh || live ? g->entries[at].row : NULL;
+                l->entry[i] = at;
                 at += !fresh && live;
             }
             at += fresh;
@@ -104,7 +120,12 @@ static void hand_out_rows(tg_generator *g) {
 
 static tg_status step_lane(tg_generator *g, int lane, tg_gen_space *w, tg_error *err) {
     tg_lane *l = &g->lanes[lane];
-    return l->request ? tg_beams_step(l->beams, l->row, w, err) : TG_OK;
+    if (!l->request) return TG_OK;
+    for (int i = 0; l->masks && i < (int)g->settings.num_beams; i++)
+        if (l->row[i])
+            tg_mask_make(&g->mask, g->mask_logits + (size_t)l->entry[i] * (size_t)g->V, l->row[i],
+                         g->V, g->always, l->masks[i], w);
+    return tg_beams_step(l->beams, l->row, w, err);
 }
 
 /* ---- slots ------------------------------------------------------------------------------------- */
@@ -122,7 +143,10 @@ static tg_status take_over(tg_generator *g, tg_lane *l, int from, int to, tg_err
     int keep = common_prefix(source, n, target, *n_to);
     memcpy(target + keep, source + keep, (size_t)(n - keep) * sizeof *target);
     *n_to = n;
-    return tg_decoder_fork(g->decoder, from, to, n, keep, err);
+    tg_status st = tg_decoder_fork(g->decoder, from, to, n, keep, err);
+    if (st == TG_OK && g->mask_decoder)
+        st = tg_decoder_fork(g->mask_decoder, from, to, n, keep, err);
+    return st;
 }
 
 /* A slot for every live beam that holds what its parent's does. */

@@ -41,6 +41,8 @@ typedef struct tg_lane {
     int32_t *next;     /* (num_beams) scratch of reordering */
     bool *taken;       /* (num_beams) slot first + i is in use */
     const float **row; /* (num_beams) logits of each beam in this step */
+    int *entry;        /* (num_beams) which of the step's entries that is */
+    uint32_t **masks;  /* (num_beams) with masks: what each beam may go on with; NULL: without */
     int32_t *held;     /* (num_beams, max_len) what each slot's cache holds … */
     int *n_held;       /* (num_beams) … and how much of it */
 } tg_lane;
@@ -74,7 +76,7 @@ struct tg_generator {
     tg_decoder *mask_decoder;
     const uint32_t *always;
     float *mask_logits; /* (n_slots, V), as logits */
-    uint32_t *masks;    /* (n_slots, max_len + 1, words) */
+    uint32_t *masks;    /* (n_slots, max_len + 1, words); with beams (n_slots, words) */
     tg_entry *entries;
     int n_step, n_fill, n_entries;
     int n_threads;
@@ -117,6 +119,7 @@ tg_status tg_samples_advance(tg_generator *g, tg_gen_done *done, void *arg,
 
 tg_status tg_lanes_create(tg_generator *g, tg_error *err) TG_MUST_CHECK;
 void tg_lanes_destroy(tg_generator *g);
+tg_status tg_lanes_mask(tg_generator *g, tg_error *err) TG_MUST_CHECK; /* after g->masks is there */
 tg_status tg_lanes_advance(tg_generator *g, tg_gen_done *done, void *arg,
                            tg_error *err) TG_MUST_CHECK;
 

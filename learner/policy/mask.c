@@ -3,6 +3,7 @@
 
 #include "learner/policy/row_math.h"
 
+#include <math.h>
 #include <string.h>
 
 static void allow(uint32_t *bits, int t) {
@@ -45,4 +46,9 @@ void tg_mask_make(const tg_mask_opts *o, const float *learned, const float *poli
     if (o->kind == TG_MASK_LEARNED_TOP_P && allow_nucleus(bits, learned, V, o->top, w) < least)
         allow_largest(bits, learned, V, least, w->work);
     for (int i = 0; i < words; i++) bits[i] |= always[i];
+}
+
+void tg_mask_forbid(float *scores, const uint32_t *bits, int V) {
+    for (int t = 0; t < V; t++)
+        if (!(bits[t / 32] >> (t % 32) & 1)) scores[t] = -INFINITY;
 }

@@ -32,5 +32,7 @@ typedef struct tg_mask_opts {
  * tokens. A state has at least min_keep tokens; w->e, w->work and w->blocks are used. */
 void tg_mask_make(const tg_mask_opts *o, const float *learned, const float *policy, int V,
                   const uint32_t *always, uint32_t *bits, tg_gen_space *w);
+/* Scores (V) of tokens that are not in the set become -infinity. */
+void tg_mask_forbid(float *scores, const uint32_t *bits, int V);
 
 #endif

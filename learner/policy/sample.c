@@ -1,6 +1,7 @@
 #include "learner/policy/sample.h"
 
 #include "common/base/check.h"
+#include "learner/policy/mask.h"
 #include "learner/policy/row_math.h"
 
 #include <math.h>
@@ -24,11 +25,6 @@ static void draw(const float *score, const int32_t *id, int n, double sum, float
     int i = tg_row_find(w->e, w->blocks, n, u * sum);
     out->token = id ? id[i] : i;
     out->sample_logp = (float)((double)score[i] - (double)top - log(sum));
-}
-
-static void forbid_masked(float *scores, const uint32_t *allowed, int V) {
-    for (int t = 0; t < V; t++)
-        if (!(allowed[t / 32] >> (t % 32) & 1)) scores[t] = -INFINITY;
 }
 
 static void keep_left(const tg_candidates *c, uint32_t *left, int V) {
@@ -67,7 +63,7 @@ tg_status tg_sample(const tg_gen_settings *s, const tg_gen_context *c, const flo
     if (processed) {
         memcpy(w->row, logits, (size_t)V * sizeof *logits);
         tg_process(s, c, w->row, V, w->work);
-        if (mask) forbid_masked(w->row, mask->allowed, V);
+        if (mask) tg_mask_forbid(w->row, mask->allowed, V);
         scores = w->row;
     }
     if (!s->do_sample) {

@@ -225,5 +225,6 @@ tg_pass_caps tg_minibatch_caps(int batch_size, int n_rows, int max_sequence, int
     int64_t tokens =
         TG_MAX(TG_MIN(rows * max_sequence, (int64_t)max_tokens), (int64_t)max_sequence);
     int n = (int)TG_MIN(rows, tokens);
-    return (tg_pass_caps){.tokens = (int)tokens, .seqs = n, .actions = n};
+    /* Episodes are scored whole, also one that is longer than all rows. */
+    return (tg_pass_caps){.tokens = (int)tokens, .seqs = n, .actions = TG_MAX(n, max_sequence)};
 }

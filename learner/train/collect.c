@@ -431,6 +431,10 @@ static tg_status build_rollout(const tg_collector *c, int rows, tg_rollout **out
 }
 
 static tg_status open_generator(tg_collector *c, tg_error *err) {
+    if (c->opts.mask_model && c->gen.num_beams > 1)
+        return tg_fail(err, TG_UNSUPPORTED,
+                       "alg.policy.args.generation_kwargs.num_beams: rollouts of a maskable policy "
+                       "go with 1; train_evaluation.generation_kwargs may have more");
     tg_decoder_caps caps =
         tg_generator_caps(&c->policy->arch, c->opts.n_envs, c->opts.max_prompt, c->opts.max_new);
     tg_status st = tg_generator_create(&c->generator, c->policy, &c->gen, caps, err);

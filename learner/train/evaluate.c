@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "learner/policy/generate.h"
 #include "learner/train/memory_plan.h"
+#include "learner/train/perplexity.h"
 #include "proto/codec.h"
 
 #include <math.h>
@@ -94,12 +95,24 @@ static void log_evaluation(const tg_track_evaluation *r) {
                     r->predictions[i].prompt, r->predictions[i].text);
 }
 
+/* The one metric that no worker can compute, where it is asked for; RL4LMs leaves it out on train. */
+static tg_status add_perplexity(evaluation *e, tg_model *m, tg_track_metric *metrics, size_t *n,
+                                tg_error *err) {
+    double value = (double)NAN;
+    if (!e->run->settings->perplexity.wanted || e->split == TG_SPLIT_TRAIN) return TG_OK;
+    tg_status st = tg_perplexity_of_split(e->run, m, &e->samples, &value, err);
+    if (st == TG_NOMEM || st == TG_INTERRUPTED) return st;
+    if (st != TG_OK) tg_log_warn("evaluate", "%s has no value: %s", TG_PERPLEXITY_KEY, err->msg);
+    metrics[(*n)++] = (tg_track_metric){TG_PERPLEXITY_KEY, st == TG_OK, value, NULL};
+    return TG_OK;
+}
+
 /* Puts what the worker answered into the trackers' terms. */
-static tg_status report(evaluation *e, const tg_metric_reply *reply, double epoch,
+static tg_status report(evaluation *e, tg_model *m, const tg_metric_reply *reply, double epoch,
                         const char *heading, tg_error *err) {
-    size_t n = e->samples.n;
+    size_t n = e->samples.n, n_metrics = reply->n_values;
     tg_track_prediction *predictions = tg_alloc_array(n, sizeof *predictions);
-    tg_track_metric *metrics = tg_alloc_array(reply->n_values, sizeof *metrics);
+    tg_track_metric *metrics = tg_alloc_array(n_metrics + 1, sizeof *metrics);
     tg_status st = predictions && metrics ? TG_OK : tg_fail_nomem(err, n * sizeof *predictions);
     if (st == TG_OK && reply->n_texts != n)
         st = tg_fail(err, TG_PROTOCOL, "a worker decoded %zu of %zu texts", reply->n_texts, n);
@@ -108,15 +121,16 @@ static tg_status report(evaluation *e, const tg_metric_reply *reply, double epoc
         predictions[i] = (tg_track_prediction){s->id, s->prompt_text, reply->texts[i],
                                                s->references, s->n_references};
     }
-    for (size_t m = 0; st == TG_OK && m < reply->n_values; m++) {
-        const tg_metric_value *v = &reply->values[m];
+    for (size_t k = 0; st == TG_OK && k < reply->n_values; k++) {
+        const tg_metric_value *v = &reply->values[k];
         if (v->error[0]) tg_log_warn("evaluate", "%s has no value: %s", v->key, v->error);
-        metrics[m] = (tg_track_metric){v->key, v->has_corpus, v->corpus,
+        metrics[k] = (tg_track_metric){v->key, v->has_corpus, v->corpus,
                                        v->n_samples == n ? v->samples : NULL};
     }
+    if (st == TG_OK) st = add_perplexity(e, m, metrics, &n_metrics, err);
     if (st == TG_OK) {
-        tg_track_evaluation r = {epoch,   tg_split_text(e->split), predictions, n,
-                                 metrics, reply->n_values,         heading};
+        tg_track_evaluation r = {
+            epoch, tg_split_text(e->split), predictions, n, metrics, n_metrics, heading};
         log_evaluation(&r);
         st = tg_track_send(e->run->track,
                            &(tg_track_event){.kind = TG_TRACK_EVALUATION, .evaluation = &r}, err);
@@ -148,9 +162,9 @@ tg_status tg_evaluate(tg_run *run, tg_model *m, tg_model *mask_model, tg_split s
                                      .want_text = true};
         st = tg_pool_metric(run->pool, &request, &reply, METRIC_TIMEOUT_MS, err);
     }
-    if (st == TG_OK) st = report(&e, reply, epoch, heading, err);
+    tg_generator_destroy(&e.generator); /* makes room */
+    if (st == TG_OK) st = report(&e, m, reply, epoch, heading, err);
     tg_msg_free(reply);
-    tg_generator_destroy(&e.generator);
     for (size_t i = 0; e.generated && i < e.samples.n; i++)
         tg_free((void *)(uintptr_t)e.generated[i].tokens);
     tg_free(e.generated);

@@ -4,6 +4,7 @@
 #include "common/base/check.h"
 #include "common/nn/decoder.h"
 #include "common/nn/pass.h"
+#include "common/nn/perplexity.h"
 #include "learner/policy/generate.h"
 #include "learner/rl/pack.h"
 
@@ -206,10 +207,14 @@ tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, con
         plan_supervised(p, s, arch);
     else
         plan_on_policy(p, s, arch, n_envs, max_prompt, max_new);
+    size_t generator = generator_bytes(
+        arch, &s->eval_gen, tg_eval_slots(s, arch, max_prompt, max_new), max_prompt, max_new);
+    size_t windows = /* behind it, in its place */
+        s->perplexity.wanted && arch->kind == TG_KIND_CAUSAL
+            ? tg_perplexity_bytes(arch, (int)TG_MIN(s->perplexity.stride, arch->max_positions))
+            : 0;
     add(p, "evaluation: cache and packed weights", TG_PHASE_EVALUATE,
-        "a smaller train_evaluation.eval_batch_size",
-        generator_bytes(arch, &s->eval_gen, tg_eval_slots(s, arch, max_prompt, max_new), max_prompt,
-                        max_new));
+        "a smaller train_evaluation.eval_batch_size", TG_MAX(generator, windows));
     add(p, "program", TG_PHASE_ALWAYS, SMALLER, status_bytes("VmRSS:") + PANEL_BYTES);
     add(p, "workspace of the heads", TG_PHASE_SCORE | TG_PHASE_UPDATE, SMALLER,
         head_workspace(arch));

@@ -6,6 +6,7 @@
 #include "common/base/alloc.h"
 #include "common/config/locate.h"
 #include "common/base/str.h"
+#include "learner/train/perplexity.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -244,6 +245,10 @@ tg_status tg_train_settings_read(tg_train_settings *s, const tg_node *root, bool
         st = tg_node_fail(root, "train_evaluation", err, "missing section");
     if (st == TG_OK)
         st = without_metrics(tg_node_get(root, "train_evaluation"), arena, &section, err);
+    if (st == TG_OK)
+        st = tg_perplexity_read(&s->perplexity,
+                                tg_node_get(tg_node_get(root, "train_evaluation"), "metrics"),
+                                arena, err);
     if (st == TG_OK)
         st = tg_opts_read(eval_table(s), &s->eval, section, "train_evaluation", arena, err);
     if (st != TG_OK) return st;

@@ -67,9 +67,18 @@ typedef struct tg_train_evaluation {
     int64_t n_samples_shown;
 } tg_train_evaluation;
 
+/* The metric that the learner itself computes (perplexity.h). */
+typedef struct tg_perplexity_settings {
+    bool wanted;
+    const char *tokenizer_id, *model_type, *model_name;
+    int64_t stride, max_tokens; /* max_tokens INT64_MIN: all */
+    bool use_text_from_meta_data;
+} tg_perplexity_settings;
+
 typedef struct tg_train_settings {
     bool supervised;
     tg_train_evaluation eval;
+    tg_perplexity_settings perplexity;
     tg_gen_settings rollout_gen; /* eos and pad are set by the run */
     tg_gen_settings eval_gen;
     tg_optim_opts optim;

@@ -68,8 +68,6 @@ static tg_status open_networks(trainer *t, tg_error *err) {
                                  .optim = s->optim,
                                  .train_caps = t->plan.caps};
     opts.mask.compat = run->compat;
-    if (run->arch.kind == TG_KIND_SEQ2SEQ)
-        opts.train_caps = tg_pack_seq2seq_caps(opts.train_caps, run->max_prompt, run->max_new);
     return tg_actor_critic_open(&t->ac, run->be, &opts, err);
 }
 

@@ -127,6 +127,69 @@ TEST(forbidden_tokens_are_never_drawn) {
     tg_backend_close(&be);
 }
 
+/* Tokens outside the sets that the mask model makes of the same beginnings, which a pass gives again. */
+typedef struct judged {
+    tg_pass *pass;
+    const tg_mask_opts *o;
+    int outside, n, vocab;
+} judged;
+
+static tg_status judge(void *arg, const tg_gen_result *g, tg_error *e) {
+    judged *j = arg;
+    int32_t tokens[16] = {1, 2, 3}, offsets[2] = {0, 3 + g->n};
+    uint32_t none[64] = {0}, bits[64];
+    float logits[2048];
+    CHECK(!g->masks && j->vocab <= 2048);
+    memcpy(tokens + 3, g->tokens, (size_t)g->n * sizeof *tokens);
+    const tg_batch b = {.n_tokens = offsets[1], .n_seqs = 1, .tokens = tokens, .offsets = offsets};
+    tg_status st = tg_pass_forward(j->pass, &b, (tg_pass_out){0}, e);
+    for (int i = 0; i < g->n && st == TG_OK; i++) {
+        st = tg_pass_logits(j->pass, (int32_t[]){2 + i}, 1, logits, e);
+        make(j->o, logits, logits, none, bits);
+        j->outside += !has(bits, g->tokens[i]);
+        j->n++;
+    }
+    return st;
+}
+
+static judged beams(tg_model *policy, tg_model *masks, const tg_mask_opts *o, bool masked) {
+    tg_gen_settings s;
+    tg_arena arena = {0};
+    CHECK_OK(tg_gen_settings_read(&s, NULL, "generation_kwargs", &arena, &err));
+    s.num_beams = 3;
+    s.num_return_sequences = 2;
+    s.max_new_tokens = 6;
+    judged out = {.o = o, .vocab = policy->arch.vocab_size};
+    uint32_t none[64] = {0};
+    tg_generator *g;
+    CHECK_OK(tg_pass_create(&out.pass, masks, (tg_pass_caps){.tokens = 16, .seqs = 1},
+                            TG_PASS_SCORE, &err));
+    CHECK_OK(tg_generator_create(&g, policy, &s, (tg_decoder_caps){.slots = 6, .len = 10}, &err));
+    if (masked) CHECK_OK(tg_generator_mask(g, masks, o, none, &err));
+    for (uint64_t i = 0; i < 5; i++)
+        CHECK_OK(tg_generator_add(g, i, (int32_t[]){1, 2, 3}, 3, 5, TG_RNG_TEST, i, &err));
+    while (tg_generator_active(g)) CHECK_OK(tg_generator_advance(g, judge, &out, &err));
+    tg_generator_destroy(&g);
+    tg_pass_destroy(&out.pass);
+    tg_arena_fini(&arena);
+    return out;
+}
+
+TEST(beams_stay_within_the_sets) {
+    tg_backend *be;
+    REQUIRE_OK(tg_backend_open(&be, "cpu", 2, &err));
+    tg_arch arch = tg_tiny_arch();
+    tg_model *policy = tg_tiny_model(be, &arch, 0, 1), *masks = tg_tiny_model(be, &arch, 0, 2);
+    const tg_mask_opts o = {.kind = TG_MASK_LEARNED_TOP_K, .top = 4};
+    judged free_ones = beams(policy, masks, &o, false), j = beams(policy, masks, &o, true);
+    CHECK(free_ones.outside > 0); /* else nothing is shown */
+    CHECK(j.n >= 20);
+    CHECK_EQ(j.outside, 0);
+    tg_model_destroy(&policy);
+    tg_model_destroy(&masks);
+    tg_backend_close(&be);
+}
+
 /* ---- the mask model ---- */
 
 static tg_actor_critic *networks(tg_backend *be, int every, bool compat, tg_pass_caps caps) {
