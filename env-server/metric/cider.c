@@ -22,11 +22,16 @@ typedef struct node {
     uint32_t shared; /* the same n-gram in the table of a file, or NONE */
 } node;
 
+typedef struct slot {
+    uint32_t id;  /* of a node; 0: free */
+    uint32_t tag; /* of its hash: nodes of others need not be looked at */
+} slot;
+
 typedef struct trie {
     tg_words words;
     node *nodes; /* nodes[0] is the empty n-gram */
     size_t count, cap;
-    uint32_t *table;
+    slot *table;
     size_t mask;
     uint32_t texts;
     bool failed;
@@ -35,6 +40,7 @@ typedef struct trie {
 struct tg_cider_df {
     trie grams;
     size_t samples;
+    double *idf; /* by document frequency */
 };
 
 /* ---- the trie ---------------------------------------------------------------------------------- */
@@ -45,16 +51,30 @@ static void trie_fini(trie *t) {
     tg_free(t->table);
 }
 
-static size_t slot_of(const trie *t, uint32_t parent, uint32_t word) {
-    uint64_t h = ((uint64_t)parent << 32 | word) * 0x9E3779B97F4A7C15u;
-    return (size_t)(h >> 29) & t->mask;
+static inline uint64_t hash(uint32_t parent, uint32_t word) {
+    return ((uint64_t)parent << 32 | word) * 0x9E3779B97F4A7C15u;
+}
+
+static inline slot *first_slot(const trie *t, uint64_t h) {
+    return &t->table[(size_t)(h >> 29) & t->mask];
+}
+
+/* Where the n-gram is, or would be. */
+static inline slot *slot_of(const trie *t, uint32_t parent, uint32_t word) {
+    uint64_t h = hash(parent, word);
+    slot *s = first_slot(t, h);
+    for (; s->id; s = s == t->table + t->mask ? t->table : s + 1) {
+        const node *n = &t->nodes[s->id];
+        if (s->tag == (uint32_t)h && n->parent == parent && n->word == word) break;
+    }
+    return s;
 }
 
 /* Room for cap nodes, a power of two. */
 static bool grow(trie *t, size_t cap) {
     node *nodes = tg_realloc_array(t->nodes, cap, sizeof *nodes);
     if (nodes) t->nodes = nodes;
-    uint32_t *table = nodes ? tg_alloc_array(2 * cap, sizeof *table) : NULL;
+    slot *table = nodes ? tg_alloc_array(2 * cap, sizeof *table) : NULL;
     if (!table) {
         t->failed = true;
         return false;
@@ -63,20 +83,17 @@ static bool grow(trie *t, size_t cap) {
     t->table = table, t->mask = 2 * cap - 1, t->cap = cap;
     if (!t->count) t->nodes[t->count++] = (node){0};
     for (size_t i = 1; i < t->count; i++) {
-        size_t slot = slot_of(t, t->nodes[i].parent, t->nodes[i].word);
-        while (t->table[slot]) slot = (slot + 1) & t->mask;
-        t->table[slot] = (uint32_t)i;
+        uint64_t h = hash(t->nodes[i].parent, t->nodes[i].word);
+        slot *s = first_slot(t, h);
+        while (s->id) s = s == t->table + t->mask ? t->table : s + 1;
+        *s = (slot){(uint32_t)i, (uint32_t)h};
     }
     return true;
 }
 
 static uint32_t find(const trie *t, uint32_t parent, uint32_t word) {
-    if (!t->table) return NONE;
-    for (size_t slot = slot_of(t, parent, word); t->table[slot]; slot = (slot + 1) & t->mask) {
-        const node *n = &t->nodes[t->table[slot]];
-        if (n->parent == parent && n->word == word) return t->table[slot];
-    }
-    return NONE;
+    uint32_t id = t->table ? slot_of(t, parent, word)->id : 0;
+    return id ? id : NONE;
 }
 
 static uint32_t find_shared(const trie *t, const trie *other, uint32_t parent, uint32_t word) {
@@ -89,14 +106,11 @@ static uint32_t find_shared(const trie *t, const trie *other, uint32_t parent, u
 
 static uint32_t add(trie *t, uint32_t parent, uint32_t word, uint32_t order, const trie *other) {
     if ((t->count == t->cap || !t->count) && !grow(t, t->cap ? 2 * t->cap : 1024)) return 0;
-    size_t slot = slot_of(t, parent, word);
-    for (; t->table[slot]; slot = (slot + 1) & t->mask) {
-        const node *n = &t->nodes[t->table[slot]];
-        if (n->parent == parent && n->word == word) return t->table[slot];
-    }
+    slot *s = slot_of(t, parent, word);
+    if (s->id) return s->id;
     t->nodes[t->count] = (node){.parent = parent, .word = word, .order = order, .shared = NONE};
     if (other) t->nodes[t->count].shared = find_shared(t, other, parent, word);
-    t->table[slot] = (uint32_t)t->count;
+    *s = (slot){(uint32_t)t->count, (uint32_t)hash(parent, word)};
     return (uint32_t)t->count++;
 }
 
@@ -132,7 +146,10 @@ static tg_status read_text(reader *r, const char *text, size_t len, tg_error *er
     for (uint32_t k = 0; k < ORDERS && k < n; k++) {
         /* The table is larger than the cache: all places of an order are asked for before the first is used. */
         for (size_t i = 0; i + k < n && t->table; i++)
-            __builtin_prefetch(&t->table[slot_of(t, r->starts.v[i], r->words.v[i + k])]);
+            __builtin_prefetch(first_slot(t, hash(r->starts.v[i], r->words.v[i + k])));
+        for (size_t i = 0; i + k < n && t->table; i++)
+            __builtin_prefetch(
+                &t->nodes[first_slot(t, hash(r->starts.v[i], r->words.v[i + k]))->id]);
         for (size_t i = 0; i + k < n; i++) {
             r->starts.v[i] = add(t, r->starts.v[i], r->words.v[i + k], k, r->other);
             r->nodes.v[r->nodes.n++] = r->starts.v[i];
@@ -147,6 +164,15 @@ static void count_sample(trie *t, const uint32_t *nodes, size_t n, uint32_t samp
         g->df += g->sample != sample + 1;
         g->sample = sample + 1;
     }
+}
+
+/* What an n-gram weighs that k of the samples have. The logarithm of each frequency is taken once. */
+static tg_status weigh(double **idf, size_t samples, tg_error *err) {
+    *idf = tg_alloc_array(samples + 1, sizeof **idf);
+    if (!*idf) return tg_fail_nomem(err, samples * sizeof **idf);
+    for (size_t k = 0; k <= samples; k++)
+        (*idf)[k] = log((double)samples) - log(fmax(1.0, (double)k));
+    return TG_OK;
 }
 
 /* ---- frequencies from a file ------------------------------------------------------------------- */
@@ -187,6 +213,7 @@ tg_status tg_cider_df_read(tg_cider_df **out, const char *path, const tg_splitte
     }
     if (st == TG_OK && !df->samples)
         st = tg_fail(err, TG_DATA, "%s: empty; expected the references of one sample a line", path);
+    if (st == TG_OK) st = weigh(&df->idf, df->samples, err);
     reader_fini(&r);
     tg_filemap_close(&file);
     if (st == TG_OK)
@@ -213,6 +240,7 @@ tg_status tg_cider_df_pool(tg_cider_df **out, const tg_datapool *pool, const tg_
         if (st == TG_OK) count_sample(&df->grams, r.nodes.v, r.nodes.n, (uint32_t)df->samples++);
     }
     if (st == TG_OK && !df->samples) st = tg_fail(err, TG_DATA, "the data pool has no samples");
+    if (st == TG_OK) st = weigh(&df->idf, df->samples, err);
     tg_arena_fini(&arena);
     reader_fini(&r);
     if (st != TG_OK) tg_cider_df_destroy(out);
@@ -222,6 +250,7 @@ tg_status tg_cider_df_pool(tg_cider_df **out, const tg_datapool *pool, const tg_
 void tg_cider_df_destroy(tg_cider_df **df) {
     if (!*df) return;
     trie_fini(&(*df)->grams);
+    tg_free((*df)->idf);
     tg_free(*df);
     *df = NULL;
 }
@@ -235,7 +264,7 @@ typedef struct vector {
     double length; /* how many pairs */
 } vector;
 
-/* What one occurrence weighs. The logarithm of each frequency is taken once. */
+/* What one occurrence weighs. */
 static double weight(const trie *t, const double *idf, const tg_cider_df *df, uint32_t id) {
     const node *g = &t->nodes[id];
     if (!df) return idf[g->df];
@@ -289,9 +318,9 @@ static double similarity(const trie *t, const double *idf, const tg_cider_df *df
 typedef struct corpus {
     trie grams;
     reader r;
-    size_t *ends;   /* in r.nodes: of each text; per item the prediction, then its references */
-    double *idf;    /* by document frequency */
-    entry *entries; /* as many as the longest prediction has nodes */
+    size_t *ends;      /* in r.nodes: of each text; per item the prediction, then its references */
+    const double *idf; /* by document frequency */
+    entry *entries;    /* as many as the longest prediction has nodes */
 } corpus;
 
 static tg_status read_corpus(corpus *c, const tg_metric_item *items, size_t n, tg_error *err) {
@@ -330,6 +359,8 @@ static double score_item(corpus *c, const tg_cider_df *df, size_t first, size_t 
     trie *t = &c->grams;
     const uint32_t *nodes = c->r.nodes.v;
     vector hyp = {.nodes = nodes + c->ends[first - 1], .n = c->ends[first] - c->ends[first - 1]};
+    for (size_t i = c->ends[first - 1]; i < c->ends[first + n_refs]; i++)
+        __builtin_prefetch(&t->nodes[nodes[i]]);
     count_text(t, c->idf, df, &hyp);
     size_t n = 0;
     uint32_t stamp = ++t->texts; /* of this list */
@@ -350,20 +381,14 @@ static double score_item(corpus *c, const tg_cider_df *df, size_t first, size_t 
     return n_refs ? sum / ORDERS / (double)n_refs * 10.0 : 0;
 }
 
-static tg_status weigh(corpus *c, size_t samples, tg_error *err) {
-    c->idf = tg_alloc_array(samples + 1, sizeof *c->idf);
-    if (!c->idf) return tg_fail_nomem(err, samples * sizeof *c->idf);
-    for (size_t k = 0; k <= samples; k++)
-        c->idf[k] = log((double)samples) - log(fmax(1.0, (double)k));
-    return TG_OK;
-}
-
 tg_status tg_cider_score(const tg_metric_item *items, size_t n, const tg_splitter *splitter,
                          const tg_cider_df *df, double *out, tg_error *err) {
     corpus c = {0};
     c.r = (reader){.grams = &c.grams, .other = df ? &df->grams : NULL, .splitter = splitter};
     tg_status st = read_corpus(&c, items, n, err);
-    if (st == TG_OK) st = weigh(&c, df ? df->samples : n, err);
+    double *own = NULL;
+    if (st == TG_OK && !df) st = weigh(&own, n, err);
+    c.idf = df ? df->idf : own;
     if (st == TG_OK) {
         c.grams.texts = (uint32_t)n + 1; /* samples were stamped with numbers up to here */
         for (size_t i = 0, first = 1; i < n; i++) {
@@ -374,7 +399,7 @@ tg_status tg_cider_score(const tg_metric_item *items, size_t n, const tg_splitte
     trie_fini(&c.grams);
     reader_fini(&c.r);
     tg_free(c.ends);
-    tg_free(c.idf);
+    tg_free(own);
     tg_free(c.entries);
     return st;
 }
