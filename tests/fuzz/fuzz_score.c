@@ -17,6 +17,19 @@ static void need(tg_status st, const tg_error *err) {
     TG_ASSERT(st == TG_OK || (st == err->status && err->msg[0]));
 }
 
+/* A text cut word by word has the words of the text cut as a whole. */
+static void same_words(tg_bleu_text *t, tg_bleu_tok tok, bool lower, const char *text, size_t len) {
+    tg_words words = {0};
+    tg_wids whole = {0}, each = {0};
+    TG_ASSERT(tg_bleu_text_cut(t, tok, lower, text, len));
+    tg_words_split(&words, t->now.data, t->now.len, &whole);
+    TG_ASSERT(tg_bleu_text_words(t, tok, lower, text, len, &words, &each));
+    TG_ASSERT(whole.n == each.n && (!each.n || !memcmp(whole.v, each.v, each.n * sizeof *each.v)));
+    tg_words_fini(&words);
+    tg_wids_fini(&whole);
+    tg_wids_fini(&each);
+}
+
 static void split_words(const char *text, size_t len) {
     tg_error err = {0};
     tg_nltk *nltk;
@@ -44,7 +57,7 @@ static void split_words(const char *text, size_t len) {
     }
     for (int tok = 0; tok < TG_TOK_COUNT; tok++)
         for (int lower = 0; lower < 2; lower++)
-            TG_ASSERT(tg_bleu_text_cut(&cut, (tg_bleu_tok)tok, lower, text, len));
+            same_words(&cut, (tg_bleu_tok)tok, lower, text, len);
     tg_nltk_list_fini(&list);
     tg_spacy_work_fini(&work);
     tg_bleu_text_fini(&cut);
