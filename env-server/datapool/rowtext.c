@@ -20,13 +20,19 @@ static void keys_of(const json_t *row, tg_buf *out) {
 }
 
 const json_t *tg_row_field(const json_t *row, const char *names, tg_error *err) {
-    char name[64];
+    char name[256];
+    bool null = false;
     for (const char *at = names; *at;) {
         size_t n = strcspn(at, "|");
         snprintf(name, sizeof name, "%.*s", (int)n, at);
         const json_t *v = json_object_get(row, name);
         if (v && !json_is_null(v)) return v;
+        null |= v != NULL;
         at += at[n] ? n + 1 : n;
+    }
+    if (null) {
+        tg_fail(err, TG_DATA, "the field \"%s\" is null", names);
+        return NULL;
     }
     tg_buf keys = {0};
     keys_of(row, &keys);

@@ -30,22 +30,26 @@ static void same_words(tg_bleu_text *t, tg_bleu_tok tok, bool lower, const char 
     tg_wids_fini(&each);
 }
 
+/* Tables take long to make: each splitter is made once and kept. */
 static void split_words(const char *text, size_t len) {
+    static tg_nltk *nltk[2];
+    static tg_spacy *spacy[2];
     tg_error err = {0};
-    tg_nltk *nltk;
-    tg_spacy *spacy;
     tg_nltk_list list = {0};
     tg_spacy_work work = {0};
     tg_bleu_text cut = {0};
     for (int old = 0; old < 2; old++) {
-        TG_ASSERT(tg_nltk_create(&nltk, old ? TG_NLTK_3_7 : TG_NLTK_CURRENT, &err) == TG_OK);
-        TG_ASSERT(tg_nltk_words(nltk, text, len, &list, &err) == TG_OK);
+        if (!nltk[old])
+            TG_ASSERT(tg_nltk_create(&nltk[old], old ? TG_NLTK_3_7 : TG_NLTK_CURRENT, &err) ==
+                      TG_OK);
+        if (!spacy[old])
+            TG_ASSERT(tg_spacy_create(&spacy[old], old ? TG_SPACY_3_0 : TG_SPACY_CURRENT, &err) ==
+                      TG_OK);
+        TG_ASSERT(tg_nltk_words(nltk[old], text, len, &list, &err) == TG_OK);
         TG_ASSERT(tg_nltk_list_lower(&list, &err) == TG_OK);
-        TG_ASSERT(tg_nltk_sentences(nltk, text, len, &list, &err) == TG_OK);
+        TG_ASSERT(tg_nltk_sentences(nltk[old], text, len, &list, &err) == TG_OK);
         TG_ASSERT(list.n <= len);
-        tg_nltk_destroy(&nltk);
-        TG_ASSERT(tg_spacy_create(&spacy, old ? TG_SPACY_3_0 : TG_SPACY_CURRENT, &err) == TG_OK);
-        TG_ASSERT(tg_spacy_words(spacy, text, len, &work, &list, &err) == TG_OK);
+        TG_ASSERT(tg_spacy_words(spacy[old], text, len, &work, &list, &err) == TG_OK);
         size_t at = 0; /* spaCy's words are the text without white space */
         for (size_t i = 0; i < list.n; i++) {
             const char *found =
@@ -53,7 +57,6 @@ static void split_words(const char *text, size_t len) {
             TG_ASSERT(found && list.words[i].len);
             at = (size_t)(found - text) + list.words[i].len;
         }
-        tg_spacy_destroy(&spacy);
     }
     for (int tok = 0; tok < TG_TOK_COUNT; tok++)
         for (int lower = 0; lower < 2; lower++)
@@ -79,47 +82,49 @@ static void read_texts(tg_texts *t, const char *text, size_t len, bool json) {
     }
 }
 
-static void score(const tg_metric_ops *const *all, size_t n, const tg_texts *t, bool compat) {
-    for (size_t i = 0; i < n; i++) {
+static const tg_metric_ops *const metrics[] = {
+    &tg_metric_rouge,        &tg_metric_bleu,         &tg_metric_google_bleu, &tg_metric_sacre_bleu,
+    &tg_metric_chrf,         &tg_metric_ter,          &tg_metric_rouge_l_max, &tg_metric_cider,
+    &tg_metric_sari,         &tg_metric_self_bleu,    &tg_metric_distinct,    &tg_metric_length,
+    &tg_metric_diversity,    &tg_metric_parent_totto, &tg_metric_bleu_totto,  &tg_metric_dates,
+    &tg_metric_concept_cover};
+enum { METRICS = sizeof metrics / sizeof *metrics };
+
+static void open_metric(tg_metric *m, const tg_metric_ops *ops, bool compat, tg_arena *arena) {
+    tg_error err = {0};
+    void *options = tg_arena_alloc(arena, ops->entry.options_size + 1);
+    TG_ASSERT(options);
+    TG_ASSERT(tg_opts_read(ops->entry.options, options, NULL, "args", arena, &err) == TG_OK);
+    TG_ASSERT(tg_metric_open(m, ops, options, &(tg_open_context){.compat = compat}, &err) == TG_OK);
+}
+
+static void score(const tg_texts *t, bool compat) {
+    static tg_metric open[METRICS][2]; /* made once and kept */
+    static tg_arena options;
+    for (size_t i = 0; i < METRICS; i++) {
         tg_arena arena = {0};
         tg_error err = {0};
-        tg_metric m;
+        tg_metric *m = &open[i][compat];
         tg_metric_out out = {.arena = &arena};
         tg_metric_input in = {.items = t->items, .n = t->n, .split = TG_SPLIT_TEST};
-        void *options = tg_arena_alloc(&arena, all[i]->entry.options_size + 1);
-        TG_ASSERT(options);
-        TG_ASSERT(tg_opts_read(all[i]->entry.options, options, NULL, "args", &arena, &err) ==
-                  TG_OK);
-        TG_ASSERT(tg_metric_open(&m, all[i], options, &(tg_open_context){.compat = compat}, &err) ==
-                  TG_OK);
-        TG_ASSERT(tg_metric_compute(&m, &in, &out, &err) == TG_OK && out.n);
-        tg_metric_close(&m);
+        if (!m->ops) open_metric(m, metrics[i], compat, &options);
+        TG_ASSERT(tg_metric_compute(m, &in, &out, &err) == TG_OK && out.n);
         tg_arena_fini(&arena);
     }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const tg_metric_ops *const metrics[] = {
-        &tg_metric_rouge,       &tg_metric_bleu,         &tg_metric_google_bleu,
-        &tg_metric_sacre_bleu,  &tg_metric_chrf,         &tg_metric_ter,
-        &tg_metric_rouge_l_max, &tg_metric_cider,        &tg_metric_sari,
-        &tg_metric_self_bleu,   &tg_metric_distinct,     &tg_metric_length,
-        &tg_metric_diversity,   &tg_metric_parent_totto, &tg_metric_bleu_totto,
-        &tg_metric_dates,       &tg_metric_concept_cover};
     if (size == 0 || size > 4096) return 0;
     tg_log_set_level(TG_LOG_ERROR);
     const char *text = (const char *)data + 1;
     size_t len = size - 1;
-    switch (data[0] % 4) {
-    case 0: split_words(text, len); return 0;
-    case 1:
-    case 2:
-    case 3: {
-        tg_texts t = {0};
-        read_texts(&t, text, len, data[0] % 4 == 1);
-        if (t.n) score(metrics, sizeof metrics / sizeof *metrics, &t, data[0] & 4);
-        tg_texts_fini(&t);
+    if (data[0] % 4 == 0) {
+        split_words(text, len);
+        return 0;
     }
-    }
+    tg_texts t = {0};
+    read_texts(&t, text, len, data[0] % 4 == 1);
+    if (t.n) score(&t, data[0] & 4);
+    tg_texts_fini(&t);
     return 0;
 }

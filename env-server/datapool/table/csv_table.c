@@ -65,6 +65,15 @@ static tg_status csv_row(const tg_table *t, uint64_t i, json_t **out, tg_error *
     return st;
 }
 
+/* Columns without a name, as of a comma at the end, are never asked for. */
+static bool is_repeated(const tg_csv_record *names, size_t i) {
+    for (size_t k = 0; k < i && names->len[i]; k++)
+        if (names->len[k] == names->len[i] &&
+            !memcmp(tg_csv_field(names, k), tg_csv_field(names, i), names->len[i]))
+            return true;
+    return false;
+}
+
 /* The header, given or read from the file at *at. */
 static tg_status read_names(csv *c, const tg_csv_format *format, size_t *at, tg_error *err) {
     size_t size, used = 0;
@@ -97,6 +106,9 @@ static tg_status read_names(csv *c, const tg_csv_format *format, size_t *at, tg_
             return st;
         }
         json_decref(text);
+        if (is_repeated(&c->names, i))
+            return tg_fail(err, TG_DATA, "%s:1: two columns are named \"%.40s\"; rename one",
+                           tg_datafile_path(c->file), tg_csv_field(&c->names, i));
     }
     return TG_OK;
 }

@@ -81,6 +81,8 @@ static tg_status jsonl_row(const tg_table *t, uint64_t i, json_t **out, tg_error
         return tg_fail(err, TG_DATA, "the line is longer than %d MiB", MAX_LINE >> 20);
     json_error_t e;
     json_t *value = json_loadb(line, len, JSON_DECODE_ANY, &e);
+    if (!value && json_error_code(&e) == json_error_null_character)
+        return tg_fail(err, TG_DATA, "a text has a NUL character (\\u0000, column %d)", e.column);
     if (!value) return tg_fail(err, TG_DATA, "not JSON: %s (column %d)", e.text, e.column);
     if (!json_is_object(value)) {
         json_decref(value);
