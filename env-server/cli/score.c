@@ -158,7 +158,9 @@ static void result_json(const tg_metric_out *m, const chosen *rewards,
 
 static void result_text(const tg_metric_out *m, const chosen *rewards,
                         tg_reward_value *const *values, size_t n, tg_buf *out) {
-    tg_buf_printf(out, "%-44s %12s\n", "over", "value");
+    char title[64];
+    snprintf(title, sizeof title, "of %zu text%s", n, n == 1 ? "" : "s");
+    tg_buf_printf(out, "%-44s %12s\n", title, "value");
     for (size_t i = 0; i < m->n; i++) {
         const tg_metric_value *v = &m->values[i];
         if (v->has_corpus)

@@ -9,9 +9,11 @@
 
 tg_status tg_items_need_references(const tg_metric_input *in, tg_error *err) {
     for (size_t i = 0; i < in->n; i++)
-        if (!tg_item_references(&in->items[i]))
-            return tg_fail(err, TG_DATA, "sample %zu (id \"%s\") has no reference", i,
-                           in->items[i].sample ? in->items[i].sample->id : "");
+        if (!tg_item_references(&in->items[i])) {
+            const char *id = in->items[i].sample ? in->items[i].sample->id : "";
+            return tg_fail(err, TG_DATA, "sample %zu%s%s%s has no reference", i,
+                           *id ? " (id \"" : "", id, *id ? "\")" : "");
+        }
     return TG_OK;
 }
 
