@@ -86,11 +86,11 @@ static tg_status run(const top *t, tg_error *err) {
 }
 
 int tg_cmd_top(int argc, char **argv) {
-    double interval = 1;
+    double interval = 2; /* workers tell their brokers once a second */
     top t = {0};
     const tg_flag flags[] = {
         {"once", TG_FLAG_SWITCH, &t.once, NULL, "Print one table and end; for scripts."},
-        {"interval", TG_FLAG_FLOAT, &interval, "S", "Seconds between two looks (1)."},
+        {"interval", TG_FLAG_FLOAT, &interval, "S", "Seconds between two looks (2)."},
         {0}};
     const tg_args_spec spec = {"textgen top",
                                "[HOST:PORT…] [--once] [--interval S]",

@@ -5,6 +5,7 @@
 #include "common/base/alloc.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/net/fleet_status.h"
 #include "common/net/pool_internal.h"
 #include "proto/codec.h"
 #include "proto/limits.h"
@@ -233,6 +234,13 @@ void tg_pool_get_stats(tg_pool *p, tg_pool_stats *out) {
                            .messages_sent = st.messages_sent,
                            .messages_received = st.messages_received,
                            .replies_dropped = st.replies_dropped};
+}
+
+void tg_pool_watch(tg_pool *p, tg_fleet_stats *stats, tg_buf *json) {
+    tg_pool_lock(p);
+    if (stats) *stats = stats_of(p);
+    if (json && p->fleet) tg_fleet_put_status(p->fleet, json);
+    tg_pool_unlock(p);
 }
 
 int tg_pool_pending(const tg_pool *p) {

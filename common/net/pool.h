@@ -23,6 +23,7 @@
 #ifndef TG_NET_POOL_H
 #define TG_NET_POOL_H
 
+#include "common/base/buf.h"
 #include "common/base/status.h"
 #include "common/net/security.h"
 #include "proto/messages.h"
@@ -32,6 +33,7 @@
 #include <stdint.h>
 
 typedef struct tg_pool tg_pool;
+struct tg_fleet_stats; /* fleet.h */
 
 typedef struct tg_pool_opts {
     const char *bind;       /* workers connect here (ipc://… or tcp://…), or NULL */
@@ -66,6 +68,8 @@ void tg_pool_close(tg_pool **pool); /* says Bye; never blocks longer than 2 s */
 const tg_env_spec *
 tg_pool_spec(const tg_pool *pool); /* of the first worker; digests of all agree */
 void tg_pool_get_stats(tg_pool *pool, tg_pool_stats *out);
+/* For those who watch, from any thread: all figures of its workers, and members of /status (fleet_status.h). */
+void tg_pool_watch(tg_pool *pool, struct tg_fleet_stats *stats, tg_buf *json);
 
 /* Slots 0 .. n-1, spread over the workers; may be called again, with another n, while no call is
  * under way. Returns when all are open; TG_UNAVAILABLE: the workers gave no room for them within

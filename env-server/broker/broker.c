@@ -102,6 +102,46 @@ void tg_broker_workers_changed(tg_broker *b) {
     tg_log_info("broker", "%d workers are there: clients are served", st.workers);
 }
 
+/* ---- operations ----------------------------------------------------------------------------- */
+
+static bool is_ready(void *arg, char why[TG_OPS_WHY]) {
+    const tg_broker *b = arg;
+    tg_fleet_stats st = {0};
+    if (b->fleet) tg_fleet_get_stats(b->fleet, &st);
+    if (b->front && !b->draining && b->spec.env_id && st.workers > 0) return true;
+    if (b->draining)
+        snprintf(why, TG_OPS_WHY, "draining");
+    else
+        snprintf(why, TG_OPS_WHY, "%d of %d workers have joined", st.workers, workers_wanted(b));
+    return false;
+}
+
+static void make_figures(void *arg, tg_stats *stats) {
+    tg_broker *b = arg;
+    tg_net_figures_init(&b->net_figures, stats);
+    tg_fleet_figures_init(&b->fleet_figures, stats);
+    b->sessions =
+        tg_stats_gauge(stats, "textgen_env_sessions", "Clients and learners.", NULL, NULL);
+}
+
+static void collect(void *arg) {
+    tg_broker *b = arg;
+    tg_link_stats front = {0};
+    tg_fleet_stats fleet = {0};
+    if (b->front) tg_link_get_stats(b->front, &front);
+    if (b->fleet) tg_fleet_get_stats(b->fleet, &fleet);
+    tg_net_figures_set(&b->net_figures, b->net, &front);
+    tg_fleet_figures_set(&b->fleet_figures, &fleet);
+    tg_stat_set(b->sessions, (double)b->n_clients);
+}
+
+static void put_status(void *arg, tg_buf *json) {
+    const tg_broker *b = arg;
+    tg_buf_printf(json, ", \"state\": \"%s\", \"sessions\": %zu",
+                  b->draining ? "draining" : "serving", b->n_clients);
+    if (b->fleet) tg_fleet_put_status(b->fleet, json);
+}
+
 /* ---- end ------------------------------------------------------------------------------------ */
 
 static void stop(tg_broker *b) {
@@ -131,13 +171,9 @@ static void on_signal(uv_signal_t *signal, int number) {
                 number == SIGTERM ? "SIGTERM" : "SIGINT");
     b->draining = true;
     uint64_t ms = (uint64_t)(b->opts.drain_ms ? b->opts.drain_ms : DRAIN_MS);
+    tg_ops_stopping(b->ops, "draining", (int)ms);
     uv_timer_start(&b->drain_timer, on_drain_timeout, ms, 0);
     tg_broker_check_drained(b);
-}
-
-static void on_reload(uv_signal_t *signal, int number) {
-    (void)number;
-    tg_security_reload(((tg_broker *)signal->data)->opts.security);
 }
 
 static void on_lag(uv_timer_t *timer) {
@@ -153,14 +189,25 @@ static tg_status uv_check(int code, const char *what, tg_error *err) {
     return code == 0 ? TG_OK : tg_fail(err, TG_IO, "%s: %s", what, uv_strerror(code));
 }
 
+static tg_status open_ops(tg_broker *b, tg_error *err) {
+    const tg_ops_hooks hooks = {.program = "textgen-broker",
+                                .make = make_figures,
+                                .ready = is_ready,
+                                .collect = collect,
+                                .status = put_status,
+                                .security = b->opts.security,
+                                .arg = b};
+    return tg_ops_open(&b->ops, &b->loop, &b->opts.ops, &hooks, err);
+}
+
 static tg_status start(tg_broker *b, tg_error *err) {
     const tg_broker_opts *o = &b->opts;
     tg_status st = tg_net_create(&b->net, err);
     if (st == TG_OK) st = tg_net_secure(b->net, o->security, err);
+    if (st == TG_OK) st = open_ops(b, err);
     if (st == TG_OK)
         st = uv_check(uv_signal_start(&b->on_term, on_signal, SIGTERM), "SIGTERM", err);
     if (st == TG_OK) st = uv_check(uv_signal_start(&b->on_int, on_signal, SIGINT), "SIGINT", err);
-    if (st == TG_OK) st = uv_check(uv_signal_start(&b->on_hup, on_reload, SIGHUP), "SIGHUP", err);
     if (st == TG_OK)
         st = uv_check(uv_timer_start(&b->lag_timer, on_lag, LAG_MS, LAG_MS), "timer", err);
     tg_fleet_opts fleet = {.bind = o->back,
@@ -177,6 +224,8 @@ static tg_status start(tg_broker *b, tg_error *err) {
                          .heartbeat_ms = o->heartbeat_ms,
                          .lease_ms = o->lease_ms ? o->lease_ms : LEASE_MS,
                          .credits = CREDITS,
+                         .limits.max_message = (uint32_t)o->max_message,
+                         .max_tenant_sessions = o->max_tenant_sessions,
                          .ops = &front_ops,
                          .arg = b};
     if (st == TG_OK) st = tg_link_open(&b->front, b->net, &b->loop, &link, err);
@@ -188,7 +237,7 @@ static void shut(tg_broker *b) {
     if (b->fleet) tg_fleet_close(&b->fleet, "the broker is shutting down");
     uv_close((uv_handle_t *)&b->on_term, NULL);
     uv_close((uv_handle_t *)&b->on_int, NULL);
-    uv_close((uv_handle_t *)&b->on_hup, NULL);
+    tg_ops_close(&b->ops);
     uv_close((uv_handle_t *)&b->lag_timer, NULL);
     uv_close((uv_handle_t *)&b->drain_timer, NULL);
     while (uv_run(&b->loop, UV_RUN_DEFAULT)) continue; /* a uv_stop may be pending */
@@ -201,10 +250,9 @@ static tg_status run(tg_broker *b, tg_error *err) {
     if (st != TG_OK) return st;
     uv_signal_init(&b->loop, &b->on_term);
     uv_signal_init(&b->loop, &b->on_int);
-    uv_signal_init(&b->loop, &b->on_hup);
     uv_timer_init(&b->loop, &b->lag_timer);
     uv_timer_init(&b->loop, &b->drain_timer);
-    b->on_term.data = b->on_int.data = b->on_hup.data = b;
+    b->on_term.data = b->on_int.data = b;
     b->lag_timer.data = b->drain_timer.data = b;
     b->lag_due_ns = tg_clock_ns() + (uint64_t)LAG_MS * 1000000;
     st = start(b, err);

@@ -7,7 +7,10 @@
 #define TG_BROKER_IMPL_H
 
 #include "common/net/fleet.h"
+#include "common/net/fleet_status.h"
 #include "common/net/link.h"
+#include "common/net/net_figures.h"
+#include "common/net/ops.h"
 #include "env-server/broker/broker.h"
 #include "env-server/broker/client.h"
 #include "proto/limits.h"
@@ -32,7 +35,11 @@ typedef struct tg_broker {
     tg_fleet *fleet;
     tg_env_spec
         spec; /* told to clients: the workers', with their room; env_id NULL before one joined */
-    uv_signal_t on_term, on_int, on_hup;
+    tg_ops *ops;
+    tg_net_figures net_figures;
+    tg_fleet_figures fleet_figures;
+    tg_stat *sessions;
+    uv_signal_t on_term, on_int;
     uv_timer_t drain_timer, lag_timer;
     bool draining, stopped;
     tg_broker_slot *by_place[TG_LIMIT_SLOTS]; /* the client's slot behind each of the fleet's */

@@ -2,9 +2,9 @@
 #include "learner/train/operations.h"
 
 #include "common/base/alloc.h"
+#include "common/net/fleet_status.h"
 #include "common/net/ops_thread.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -12,21 +12,22 @@ struct tg_operations {
     tg_ops_thread *thread;
     pthread_mutex_t lock;
     tg_pool *pool;
-    tg_stat *workers, *deaths, *rebuilt, *sent, *received, *dropped;
+    tg_fleet_figures fleet;
     tg_stat *iteration, *total, *reward, *speed;
 };
 
-static bool pool_stats(tg_operations *o, tg_pool_stats *out) {
+/* Whether there is a pool; stats and json may be NULL. */
+static bool watch(tg_operations *o, tg_fleet_stats *stats, tg_buf *json) {
     pthread_mutex_lock(&o->lock);
     bool there = o->pool != NULL;
-    if (there) tg_pool_get_stats(o->pool, out);
+    if (there) tg_pool_watch(o->pool, stats, json);
     pthread_mutex_unlock(&o->lock);
     return there;
 }
 
 static bool is_ready(void *arg, char why[TG_OPS_WHY]) {
-    tg_pool_stats s;
-    bool there = pool_stats(arg, &s);
+    tg_fleet_stats s;
+    bool there = watch(arg, &s, NULL);
     if (there && s.workers > 0) return true;
     snprintf(why, TG_OPS_WHY, "%s", there ? "no worker is connected" : "waiting for workers");
     return false;
@@ -34,40 +35,21 @@ static bool is_ready(void *arg, char why[TG_OPS_WHY]) {
 
 static void collect(void *arg) {
     tg_operations *o = arg;
-    tg_pool_stats s = {0};
-    if (!pool_stats(o, &s)) return;
-    tg_stat_set(o->workers, s.workers);
-    tg_stat_set(o->deaths, (double)s.workers_lost);
-    tg_stat_set(o->rebuilt, (double)s.episodes_rebuilt);
-    tg_stat_set(o->sent, (double)s.messages_sent);
-    tg_stat_set(o->received, (double)s.messages_received);
-    tg_stat_set(o->dropped, (double)s.replies_dropped);
+    tg_fleet_stats s;
+    if (watch(o, &s, NULL)) tg_fleet_figures_set(&o->fleet, &s);
 }
 
 static void put_status(void *arg, tg_buf *json) {
     tg_operations *o = arg;
-    tg_pool_stats s = {0};
-    bool there = pool_stats(o, &s);
-    tg_buf_printf(json,
-                  ", \"state\": \"%s\", \"sessions\": %d, \"workers_lost\": %" PRIu64
-                  ", \"episodes_rebuilt\": %" PRIu64 ", \"iteration\": %.0f, \"iterations\": %.0f",
-                  there ? "training" : "starting", s.workers, s.workers_lost, s.episodes_rebuilt,
-                  tg_stat_value(o->iteration), tg_stat_value(o->total));
+    bool there = watch(o, NULL, json);
+    tg_buf_printf(json, ", \"state\": \"%s\", \"iteration\": %.0f, \"iterations\": %.0f",
+                  there ? "training" : "starting", tg_stat_value(o->iteration),
+                  tg_stat_value(o->total));
 }
 
 static void make_stats(void *arg, tg_stats *s) {
     tg_operations *o = arg;
-    o->workers = tg_stats_gauge(s, "textgen_workers", "Workers connected.", NULL, NULL);
-    o->deaths = tg_stats_counter(s, "textgen_worker_deaths_total", "Workers that were lost.",
-                                 "cause", "lost");
-    o->rebuilt =
-        tg_stats_counter(s, "textgen_worker_recoveries_total",
-                         "Episodes of lost workers, by what became of them.", "result", "rebuilt");
-    o->sent = tg_stats_counter(s, "textgen_messages_sent_total", "Whole messages.", NULL, NULL);
-    o->received =
-        tg_stats_counter(s, "textgen_messages_received_total", "Whole messages.", NULL, NULL);
-    o->dropped = tg_stats_counter(s, "textgen_replies_dropped_total",
-                                  "Late, doubled or unasked replies.", NULL, NULL);
+    tg_fleet_figures_init(&o->fleet, s);
     o->iteration = tg_stats_gauge(s, "textgen_train_iteration", "Iterations done.", NULL, NULL);
     o->total =
         tg_stats_gauge(s, "textgen_train_iterations", "Iterations of the whole run.", NULL, NULL);

@@ -74,6 +74,30 @@ wait "$run"; check 'the run ends well, encrypted' "[ $? = 0 ]" "$tmp/l.err"
 check 'no secret in the run folder or the logs' '! grep -rqF "$(sed -n "s/.*secret-key = \"\(.*\)\"/\1/p" "$k/learner.key")" "$tmp/run" "$tmp/l.out" "$tmp/l.err" "$tmp/w.err"'
 kill -TERM "$worker"; gone "$worker"; check 'the worker ends' "[ $? = 0 ]" "$tmp/w.err"
 
+# ---- a broker: clients in front, workers behind, each with the right key only -------------------------------
+"$textgen" keygen "$k/broker" >/dev/null
+"$textgen-broker" --front 'tcp://127.0.0.1:*' --back 'tcp://127.0.0.1:*' --key "$k/broker.key" --allow "$k/allow.txt" --http 127.0.0.1:0 >"$tmp/b.out" 2>"$tmp/b.err" &
+broker=$!; pids+=("$broker")
+wait_for "$tmp/b.out" '^textgen-broker ready'; check 'the broker listens' "[ $? = 0 ]" "$tmp/b.err"
+front=$(sed -n 's/.* front \([^ ]*\) .*/\1/p' "$tmp/b.out") back=$(sed -n 's/.* back \([^ ]*\) .*/\1/p' "$tmp/b.out")
+bhttp=$(sed -n 's|.*http://\(127.0.0.1:[0-9]*\)/.*|\1|p' "$tmp/b.err" | head -n 1)
+refuse 69 '0 of 1 workers have joined' "$textgen" health --http "$bhttp"
+refuse 77 'may not be a worker' "$env" --config $config --connect "$back" --key "$k/alice.key" --server-key "$k/broker.pub"
+"$env" --config $config --connect "$back" --key "$k/worker.key" --server-key "$k/broker.pub" >"$tmp/w2.out" 2>"$tmp/w2.err" &
+worker=$!; pids+=("$worker")
+wait_for "$tmp/w2.err" 'opened by textgen'; check 'a worker behind the broker' "[ $? = 0 ]" "$tmp/w2.err"
+for _ in $(seq 100); do "$textgen" health --http "$bhttp" --quiet && break; sleep 0.05; done
+check 'the broker is ready' '"$textgen" health --http "$bhttp" --quiet' "$tmp/b.err"
+timeout 60 "$textgen" bench env --address "$front" --key "$k/alice.key" --server-key "$k/broker.pub" --slots 8 --seconds 0.5 --warmup 0.1 >"$tmp/bench.txt" 2>&1
+check 'a client in front of it' "[ $? = 0 ]" "$tmp/bench.txt"
+timeout 20 "$textgen" top "$bhttp" --once --interval 0.2 >"$tmp/top.txt" 2>&1
+check 'top shows its worker' "grep -A1 '^textgen-broker' '$tmp/top.txt' | grep -qE '^  [0-9a-f]{8} .* serving'" "$tmp/top.txt"
+grep -v '  worker ' "$k/allow.txt" >"$k/less.txt"; cat "$k/less.txt" >"$k/allow.txt"
+kill -HUP "$broker"
+gone "$worker"; check 'a worker whose key was removed is sent away' "[ $? = 0 ]" "$tmp/w2.err"
+wait "$worker"; check 'and knows why' "[ $? = 77 ] && grep -q 'allow-list' '$tmp/w2.err'" "$tmp/w2.err"
+kill -TERM "$broker"; gone "$broker"; check 'the broker ends' "[ $? = 0 ]" "$tmp/b.err"
+
 # ---- units: what systemd says about them, where it is there ------------------------------------------------
 if command -v systemd-analyze >/dev/null; then
     mkdir -p "$tmp/units"
