@@ -223,9 +223,10 @@ tests: $(BINS) $(PLUGINS) $(UNIT_BINS) $(TOOL_BINS) $(FUZZ_BINS) $(OPS_BIN) ## B
 RUNNER = BUILD=$(BUILD) SANITIZE=$(SANITIZE) tests/run.sh
 INTEGRATION := $(sort $(wildcard tests/integration/*.sh))
 LEARNING    := $(sort $(wildcard tests/learning/*.sh))
+CHAOS       := $(sort $(wildcard tests/chaos/*.sh))
 
 test: tests checks ## Every test that needs nothing but this repository
-	$(Q)$(RUNNER) $(UNIT_BINS) $(if $(OPS_BIN),"$(OPS_BIN) test" "$(OPS_BIN) grad") $(FUZZ_BINS) $(INTEGRATION) $(LEARNING)
+	$(Q)$(RUNNER) $(UNIT_BINS) $(if $(OPS_BIN),"$(OPS_BIN) test" "$(OPS_BIN) grad") $(FUZZ_BINS) $(INTEGRATION) $(CHAOS) $(LEARNING)
 test-unit: tests ## Unit and golden tests only
 	$(Q)$(RUNNER) $(UNIT_BINS)
 test-ops: tests ## Op-level comparison and gradient checks only
@@ -235,6 +236,10 @@ test-integration: tests ## Real processes on real sockets
 THREADED := base endpoint link pool server text tokenizer_use encode backend collect halt
 test-threads: tests ## What runs on several threads: what make tsan looks at
 	$(Q)$(RUNNER) $(foreach t,$(THREADED),$(BUILD)/tests/unit/test_$(t)) "$(OPS_BIN) test -o matmul" tests/integration/env_server.sh
+test-chaos: tests ## Faults: kills, stalls, partitions, spoiled messages; a minute
+	$(Q)$(RUNNER) $(CHAOS)
+chaos: tests ## The same at the figures of a release: hours
+	$(Q)CHAOS_LONG=1 TEXTGEN_TEST_TIMEOUT=$${TEXTGEN_TEST_TIMEOUT:-100000} $(RUNNER) $(CHAOS)
 test-learning: tests ## Runs that must reach a reward
 	$(Q)$(RUNNER) $(LEARNING)
 test-oracle: tests ## Compare again, on random inputs, with torch, transformers, tokenizers, SB3 … from PyPI
@@ -288,5 +293,5 @@ clean: ## Remove everything that was built
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: plugins deps deps-browser summary run tiny-model tests test test-unit test-ops test-integration test-threads test-learning test-oracle test-python bench asan ubsan \
+.PHONY: plugins deps deps-browser summary run tiny-model tests test test-unit test-ops test-integration test-threads test-chaos chaos test-learning test-oracle test-python bench asan ubsan \
         tsan fuzz checks check-headers check-deps check-size lint format format-check install clean help

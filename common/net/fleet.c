@@ -318,6 +318,7 @@ static void release(uv_handle_t *handle) {
     for (size_t i = 0; i < f->n_slots; i++) tg_fleet_slot_free(f->slots[i]);
     tg_msg_free(f->first);
     tg_free(f->slots);
+    tg_free(f->uses);
     tg_free(f->links);
     tg_free(f->outgoing);
     tg_free(f);

@@ -77,7 +77,10 @@ const char *tg_fleet_refused(const tg_fleet *fleet);
 
 /* ---- slots ---------------------------------------------------------------------------------- */
 
-/* The smallest free number. */
+/* A number that was not used before, as far as 65,536 uses of its place go back: a worker that missed the end of an older
+ * slot must not take it for this one. The place is the smallest free one, from 0. */
+enum { TG_FLEET_PLACES = 65536 };
+#define TG_FLEET_PLACE(id) ((id) % TG_FLEET_PLACES)
 tg_status tg_fleet_add_slot(tg_fleet *fleet, uint32_t *id, tg_error *err) TG_MUST_CHECK;
 /* A call under way is forgotten. */
 void tg_fleet_remove_slot(tg_fleet *fleet, uint32_t id);

@@ -8,7 +8,9 @@
 #include <string.h>
 
 tg_fleet_slot *tg_fleet_slot_of(const tg_fleet *f, uint32_t id) {
-    return id < f->n_slots ? f->slots[id] : NULL;
+    uint32_t place = TG_FLEET_PLACE(id);
+    tg_fleet_slot *s = place < f->n_slots ? f->slots[place] : NULL;
+    return s && s->id == id ? s : NULL;
 }
 
 void tg_fleet_slot_free(tg_fleet_slot *s) {
@@ -21,21 +23,27 @@ void tg_fleet_slot_free(tg_fleet_slot *s) {
 
 /* ---- slots come and go ---------------------------------------------------------------------- */
 
+static tg_status more_places(tg_fleet *f, tg_error *err) {
+    size_t cap = f->cap_slots ? 2 * f->cap_slots : 64;
+    tg_fleet_slot **slots = tg_realloc_array(f->slots, cap, sizeof *slots);
+    if (slots) f->slots = slots;
+    uint16_t *uses = slots ? tg_realloc_array(f->uses, cap, sizeof *uses) : NULL;
+    if (!uses) return tg_fail_nomem(err, cap * sizeof *slots);
+    memset(uses + f->cap_slots, 0, (cap - f->cap_slots) * sizeof *uses);
+    f->uses = uses;
+    f->cap_slots = cap;
+    return TG_OK;
+}
+
 tg_status tg_fleet_add_slot(tg_fleet *f, uint32_t *id, tg_error *err) {
     size_t at = f->first_free;
     while (at < f->n_slots && f->slots[at]) at++;
-    if (at >= TG_LIMIT_SLOTS)
-        return tg_fail(err, TG_BUSY, "all %d slots are in use", TG_LIMIT_SLOTS);
-    if (at == f->cap_slots) {
-        size_t cap = f->cap_slots ? 2 * f->cap_slots : 64;
-        tg_fleet_slot **grown = tg_realloc_array(f->slots, cap, sizeof *grown);
-        if (!grown) return tg_fail_nomem(err, cap * sizeof *grown);
-        f->slots = grown;
-        f->cap_slots = cap;
-    }
+    if (at >= TG_FLEET_PLACES)
+        return tg_fail(err, TG_BUSY, "all %d slots are in use", TG_FLEET_PLACES);
+    if (at == f->cap_slots && more_places(f, err) != TG_OK) return TG_NOMEM;
     tg_fleet_slot *s = tg_alloc(sizeof *s);
     if (!s) return tg_fail_nomem(err, sizeof *s);
-    s->id = *id = (uint32_t)at;
+    s->id = *id = (uint32_t)f->uses[at] * TG_FLEET_PLACES + (uint32_t)at;
     f->slots[at] = s;
     if (at == f->n_slots) f->n_slots++;
     f->first_free = at + 1;
@@ -45,23 +53,25 @@ tg_status tg_fleet_add_slot(tg_fleet *f, uint32_t *id, tg_error *err) {
 }
 
 /* The worker may give the room to others. Not heard: it keeps the slot until the session ends, or opens it again. */
-static void tell_closed(tg_fleet_slot *s) {
+static void tell_closed(tg_fleet *f, tg_fleet_slot *s) {
     if (!s->worker || s->stage == TG_STAGE_UNPLACED) return;
     tg_slot_list list = {&s->id, 1};
-    tg_status st =
-        tg_session_send(s->worker->session, &(tg_frame){.type = TG_MSG_CLOSE_SLOTS}, &list, NULL);
+    tg_frame head = {.type = TG_MSG_CLOSE_SLOTS, .seq = ++f->seq};
+    tg_status st = tg_session_send(s->worker->session, &head, &list, NULL);
     (void)st;
 }
 
 void tg_fleet_remove_slot(tg_fleet *f, uint32_t id) {
     tg_fleet_slot *s = tg_fleet_slot_of(f, id);
     if (!s) return;
-    tell_closed(s);
+    tell_closed(f, s);
     if (s->call.kind != TG_CALL_NONE) tg_fleet_end_call(f, s);
     tg_fleet_slot_leave(f, s);
     tg_slot_dequeue(s);
-    f->slots[id] = NULL;
-    f->first_free = TG_MIN(f->first_free, id);
+    size_t place = TG_FLEET_PLACE(id);
+    f->slots[place] = NULL;
+    f->uses[place]++;
+    f->first_free = TG_MIN(f->first_free, place);
     f->stats.slots--;
     tg_fleet_slot_free(s);
 }
@@ -228,8 +238,8 @@ void tg_fleet_cancel(tg_fleet *f, uint32_t id) {
     if (!s || s->call.kind == TG_CALL_NONE) return;
     if (s->waits && s->worker) {
         tg_slot_list list = {&s->id, 1};
-        tg_status st =
-            tg_session_send(s->worker->session, &(tg_frame){.type = TG_MSG_CANCEL}, &list, NULL);
+        tg_frame head = {.type = TG_MSG_CANCEL, .seq = ++f->seq};
+        tg_status st = tg_session_send(s->worker->session, &head, &list, NULL);
         (void)st; /* not heard: the late answer is dropped */
     }
     tg_fleet_fail_call(f, s, TG_CODE_FAILED_STATE, "cancelled");

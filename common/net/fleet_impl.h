@@ -115,7 +115,8 @@ struct tg_fleet {
     tg_fleet_worker *workers;
     tg_hello *first; /* owned copy of the first worker's spec, kept for life */
     char refused[TG_FLEET_WHY];
-    tg_fleet_slot **slots; /* by id; NULL: free */
+    tg_fleet_slot **slots; /* by place; NULL: free */
+    uint16_t *uses;        /* of each place, before */
     size_t n_slots, cap_slots, first_free;
     tg_slot_queue unplaced, later;
     uint64_t next_deadline; /* no call ends before */

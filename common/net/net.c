@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <zmq.h>
 
 enum { CURVE_IO_THREADS = 2 }; /* encryption costs the I/O thread two to six times as much */
@@ -17,6 +18,15 @@ struct tg_net {
     tg_security *security;
     tg_zap *zap;
 };
+
+/* Every connection is a descriptor, and libzmq may end the process when there is none left for a connection to a socket of
+ * the file system: take all that the administrator allows. */
+static void raise_descriptor_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 tg_status tg_net_create(tg_net **out, tg_error *err) {
     int major, minor, patch;
@@ -29,6 +39,7 @@ tg_status tg_net_create(tg_net **out, tg_error *err) {
     }
     tg_net *net = tg_alloc(sizeof *net);
     if (!net) return tg_fail_nomem(err, sizeof *net);
+    raise_descriptor_limit();
     net->ctx = zmq_ctx_new();
     if (!net->ctx) {
         tg_free(net);

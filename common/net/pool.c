@@ -65,12 +65,11 @@ static const tg_fleet_ops OPS = {.on_reset = tg_pool_post_reset,
                                  .enter = enter,
                                  .leave = leave};
 
-/* Slots 0 .. want-1; the numbers are dense because they are added and removed at the end only. */
+/* Slots 0 .. want-1: places are dense because they are added and removed at the end only. */
 static void change_slots(tg_pool *p) {
-    while (p->n_slots > p->want_slots) tg_fleet_remove_slot(p->fleet, --p->n_slots);
+    while (p->n_slots > p->want_slots) tg_fleet_remove_slot(p->fleet, p->ids[--p->n_slots]);
     while (p->n_slots < p->want_slots) {
-        uint32_t id;
-        p->slots_status = tg_fleet_add_slot(p->fleet, &id, &p->slots_error);
+        p->slots_status = tg_fleet_add_slot(p->fleet, &p->ids[p->n_slots], &p->slots_error);
         if (p->slots_status != TG_OK) {
             p->want_slots = p->n_slots;
             break;
@@ -179,9 +178,11 @@ tg_status tg_pool_open(tg_pool **out, const tg_pool_opts *opts, tg_error *err) {
     if (p->opts.open_timeout_ms <= 0) p->opts.open_timeout_ms = 60000;
     if (p->opts.call_timeout_ms <= 0) p->opts.call_timeout_ms = 60000;
     if (p->opts.heartbeat_ms <= 0) p->opts.heartbeat_ms = 1000;
-    if (!init_sync(p)) {
+    p->ids = tg_alloc_array(TG_FLEET_PLACES, sizeof *p->ids);
+    if (!p->ids || !init_sync(p)) {
+        tg_free(p->ids);
         tg_free(p);
-        return tg_fail(err, TG_UNAVAILABLE, "no mutex for the worker pool");
+        return tg_fail(err, TG_UNAVAILABLE, "no memory or no mutex for the worker pool");
     }
     tg_status st = start(p, err);
     if (st == TG_OK) st = wait_for_workers(p, err);
@@ -215,6 +216,7 @@ void tg_pool_close(tg_pool **pool) {
     *pool = NULL;
     stop_thread(p);
     tg_pool_events_free(p);
+    tg_free(p->ids);
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->mutex);
     tg_free(p);
@@ -305,7 +307,7 @@ tg_status tg_pool_open_slots(tg_pool *p, int n, tg_error *err) {
 static tg_status check_call(const tg_pool *p, uint32_t slot, size_t n_more, tg_error *err) {
     if (slot >= p->n_slots)
         return tg_fail(err, TG_USAGE, "slot %u is not open (%u are)", slot, p->n_slots);
-    if (tg_fleet_slot_is_busy(p->fleet, slot))
+    if (tg_fleet_slot_is_busy(p->fleet, p->ids[slot]))
         return tg_fail(err, TG_USAGE, "slot %u has a call under way", slot);
     if (stats_of(p).calls + p->n_events + n_more + 1 > p->n_nodes)
         return tg_fail(err, TG_USAGE, "take the %zu finished calls first", p->n_events);
@@ -317,8 +319,11 @@ tg_status tg_pool_reset(tg_pool *p, const tg_reset_item *items, size_t n, tg_err
     tg_pool_lock(p);
     for (size_t i = 0; i < n && st == TG_OK; i++) st = check_call(p, items[i].slot, n, err);
     uint64_t deadline = tg_clock_ms() + (uint64_t)p->opts.call_timeout_ms;
-    for (size_t i = 0; i < n && st == TG_OK; i++)
-        st = tg_fleet_reset(p->fleet, &items[i], deadline, err);
+    for (size_t i = 0; i < n && st == TG_OK; i++) {
+        tg_reset_item item = items[i];
+        item.slot = p->ids[item.slot];
+        st = tg_fleet_reset(p->fleet, &item, deadline, err);
+    }
     tg_pool_unlock(p);
     uv_async_send(&p->wake);
     return st;
@@ -335,8 +340,11 @@ tg_status tg_pool_step(tg_pool *p, const tg_step_item *items, size_t n, tg_error
                          items[i].slot, TG_LIMIT_TOKENS, len);
     }
     uint64_t deadline = tg_clock_ms() + (uint64_t)p->opts.call_timeout_ms;
-    for (size_t i = 0; i < n && st == TG_OK; i++)
-        st = tg_fleet_step(p->fleet, &items[i], deadline, err);
+    for (size_t i = 0; i < n && st == TG_OK; i++) {
+        tg_step_item item = items[i];
+        item.slot = p->ids[item.slot];
+        st = tg_fleet_step(p->fleet, &item, deadline, err);
+    }
     tg_pool_unlock(p);
     uv_async_send(&p->wake);
     return st;

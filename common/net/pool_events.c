@@ -29,6 +29,7 @@ void tg_pool_post_reset(void *pool, const tg_reset_result *r) {
     tg_pool_node *n = take_node(p);
     n->event.kind = TG_POOL_RESET;
     (void)tg_reset_result_copy(&n->event.reset, &n->bytes, r); /* or a result that says it failed */
+    n->event.reset.slot = TG_FLEET_PLACE(r->slot);
     append(p, n);
 }
 
@@ -37,6 +38,7 @@ void tg_pool_post_step(void *pool, const tg_step_result *r) {
     tg_pool_node *n = take_node(p);
     n->event.kind = TG_POOL_STEP;
     (void)tg_step_result_copy(&n->event.step, &n->bytes, r);
+    n->event.step.slot = TG_FLEET_PLACE(r->slot);
     append(p, n);
 }
 

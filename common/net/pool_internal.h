@@ -31,6 +31,7 @@ struct tg_pool {
     bool stop, news; /* news: events since the last turn */
     tg_fleet *fleet;
     uint32_t want_slots, n_slots;
+    uint32_t *ids;          /* (TG_FLEET_PLACES) the fleet's numbers; the caller's are the places */
     tg_status slots_status; /* of the last change of n_slots */
     tg_error slots_error;
     tg_pool_node *events, *last_event, *shown, *spare;

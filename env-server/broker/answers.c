@@ -93,21 +93,21 @@ void tg_broker_answer_restore(tg_broker *b, tg_broker_request *q, uint32_t id,
 
 static void on_reset(void *arg, const tg_reset_result *r) {
     tg_broker *b = arg;
-    tg_broker_slot *s = b->by_place[r->slot];
+    tg_broker_slot *s = b->by_place[TG_FLEET_PLACE(r->slot)];
     tg_broker_slot_keep_reset(s, r);
     tg_broker_answer_reset(b, s->request, s->id, r);
 }
 
 static void on_step(void *arg, const tg_step_result *r) {
     tg_broker *b = arg;
-    tg_broker_slot *s = b->by_place[r->slot];
+    tg_broker_slot *s = b->by_place[TG_FLEET_PLACE(r->slot)];
     tg_broker_slot_keep_step(s, r);
     tg_broker_answer_step(b, s->request, s->id, r);
 }
 
 static void on_restore(void *arg, const tg_restore_result *r) {
     tg_broker *b = arg;
-    tg_broker_slot *s = b->by_place[r->slot];
+    tg_broker_slot *s = b->by_place[TG_FLEET_PLACE(r->slot)];
     tg_broker_answer_restore(b, s->request, s->id, r);
 }
 

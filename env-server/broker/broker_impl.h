@@ -42,7 +42,7 @@ typedef struct tg_broker {
     uv_signal_t on_term, on_int;
     uv_timer_t drain_timer, lag_timer;
     bool draining, stopped;
-    tg_broker_slot *by_place[TG_LIMIT_SLOTS]; /* the client's slot behind each of the fleet's */
+    tg_broker_slot *by_place[TG_FLEET_PLACES]; /* the client's slot behind each of the fleet's */
     size_t n_asks, n_clients;
     uint64_t completed;
     uint64_t lag_due_ns, lag_us;

@@ -31,7 +31,7 @@ static tg_broker_request *begin(tg_broker *b, tg_session *session, const tg_fram
 void tg_broker_close_slot(tg_broker *b, tg_broker_client *c, tg_broker_slot *s) {
     tg_fleet_cancel(b->fleet, s->place); /* so that its request has all its answers */
     tg_fleet_remove_slot(b->fleet, s->place);
-    b->by_place[s->place] = NULL;
+    b->by_place[TG_FLEET_PLACE(s->place)] = NULL;
     tg_broker_client_remove(c, s);
 }
 
@@ -44,7 +44,7 @@ static tg_status open_slot(tg_broker *b, tg_broker_client *c, uint32_t id, tg_er
     if (st != TG_OK)
         tg_fleet_remove_slot(b->fleet, place);
     else
-        b->by_place[place] = s;
+        b->by_place[TG_FLEET_PLACE(place)] = s;
     return st;
 }
 

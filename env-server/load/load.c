@@ -85,11 +85,16 @@ static void begin_step(session *s, uint32_t id, uint64_t due_ns) {
 /* The slot has nothing under way. */
 static void go_on(session *s, uint32_t id) {
     load *l = s->load;
+    uint64_t now = tg_clock_ns();
     if (l->over) return;
-    if (l->o.rate > 0)
+    if (l->o.rate <= 0) {
+        begin_step(s, id, now);
+    } else if (l->next_ns <= now) { /* one is due already */
+        begin_step(s, id, l->next_ns);
+        l->next_ns += (uint64_t)(1e9 / l->o.rate);
+    } else {
         s->slots[id].idle = true;
-    else
-        begin_step(s, id, tg_clock_ns());
+    }
 }
 
 static void count_error(load *l, tg_code code) {

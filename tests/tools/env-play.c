@@ -36,7 +36,10 @@ typedef struct play {
     uint64_t *episode; /* of each slot */
     uint32_t *step;
     uint64_t slowest_ms; /* of a call */
-    uint64_t *begun_ms;  /* by slot */
+    uint64_t again;      /* calls asked again after their deadline */
+    bool ask_again, check_restore;
+    uint64_t restored, restored_wrong;
+    uint64_t *begun_ms; /* by slot */
 } play;
 
 static uint32_t choose(const play *p, uint64_t episode, uint32_t step, int32_t out[MAX_RUN]) {
@@ -95,6 +98,10 @@ static bool take_step(play *p, const tg_step_result *r) {
     line *l = &p->lines[p->episode[r->slot]];
     time_call(p, r->slot);
     p->out_of_order += r->episode != p->episode[r->slot] || r->step != p->step[r->slot] || l->done;
+    if (r->code == TG_CODE_DEADLINE_EXCEEDED && p->ask_again) {
+        p->again++; /* the same step once more: its tokens are a function of its number */
+        return false;
+    }
     if (r->code != TG_CODE_OK) {
         end(p, l, r->code);
         return true;
@@ -111,9 +118,44 @@ static bool take_step(play *p, const tg_step_result *r) {
     return true;
 }
 
+/* ---- restoring, beside the life ------------------------------------------------------------- */
+
+typedef struct twin {
+    tg_slot slot;
+    int32_t tokens[4096];
+    double rewards[4096];
+    size_t n;
+    uint64_t reset_digest;
+    tg_reset_item reset;
+} twin;
+
+/* After every step a second slot is put back from the log and must be in the same state. */
+static void check_twin(play *p, const tg_env *env, twin *t, const tg_step_item *x,
+                       const tg_step_result *r) {
+    for (uint32_t i = 0; i < r->n_applied && t->n < 4096; i++, t->n++) {
+        t->tokens[t->n] = x->tokens[i];
+        t->rewards[t->n] = r->rewards[i];
+    }
+    if (r->terminated || r->truncated) return;
+    tg_restore_item item = {.slot = 0,
+                            .episode = t->reset.episode,
+                            .seed = t->reset.seed,
+                            .split = t->reset.split,
+                            .sample = t->reset.sample,
+                            .tokens = t->tokens,
+                            .rewards = t->rewards,
+                            .n_tokens = t->n,
+                            .reset_digest = t->reset_digest,
+                            .state_digest = r->state_digest};
+    tg_restore_result out;
+    tg_slot_restore(env, &t->slot, &item, &out);
+    p->restored++;
+    p->restored_wrong += out.code != TG_CODE_OK || out.state_digest != r->state_digest;
+}
+
 /* ---- without a server ----------------------------------------------------------------------- */
 
-static tg_status play_locally(play *p, const tg_env *env, tg_error *err) {
+static tg_status play_locally(play *p, const tg_env *env, twin *t, tg_error *err) {
     tg_slot s;
     tg_status st = tg_slot_init(&s, env, 0, err);
     int32_t tokens[MAX_RUN];
@@ -123,9 +165,12 @@ static tg_status play_locally(play *p, const tg_env *env, tg_error *err) {
         tg_step_result step;
         tg_slot_reset(env, &s, &item, false, &reset);
         bool over = take_reset(p, &reset);
+        t->n = 0, t->reset = item, t->reset.sample = reset.sample;
+        t->reset_digest = reset.state_digest;
         while (!over) {
             tg_step_item x = next_step(p, 0, tokens);
             tg_slot_step(env, &s, &x, false, &step);
+            if (p->check_restore) check_twin(p, env, t, &x, &step);
             over = take_step(p, &step);
         }
     }
@@ -195,8 +240,17 @@ static tg_status run_local(play *p, const char *config, const tg_args *args, tg_
     if (st != TG_OK) return st;
     st = tg_env_open(&env, &l.settings, err);
     if (st == TG_OK) {
-        st = start(p, &env->spec, 1, err);
-        if (st == TG_OK) st = play_locally(p, env, err);
+        twin *t = tg_alloc(sizeof *t);
+        st = t ? start(p, &env->spec, 1, err) : tg_fail_nomem(err, sizeof *t);
+        if (st == TG_OK) st = tg_slot_init(&t->slot, env, 1, err);
+        if (st == TG_OK) {
+            st = play_locally(p, env, t, err);
+            tg_slot_fini(&t->slot);
+        }
+        if (p->check_restore)
+            fprintf(stderr, "env-play: restored %" PRIu64 " wrong %" PRIu64 "\n", p->restored,
+                    p->restored_wrong);
+        tg_free(t);
         tg_env_close(&env);
     }
     tg_loaded_close(&l);
@@ -213,8 +267,9 @@ static tg_status run_remote(play *p, const tg_pool_opts *o, uint32_t slots, tg_e
     tg_pool_get_stats(pool, &stats);
     fprintf(stderr,
             "env-play: lost %" PRIu64 " rebuilt %" PRIu64 " dropped %" PRIu64 " slowest %" PRIu64
-            " ms\n",
-            stats.workers_lost, stats.episodes_rebuilt, stats.replies_dropped, p->slowest_ms);
+            " ms again %" PRIu64 "\n",
+            stats.workers_lost, stats.episodes_rebuilt, stats.replies_dropped, p->slowest_ms,
+            p->again);
     tg_pool_close(&pool);
     return st;
 }
@@ -238,6 +293,9 @@ int main(int argc, char **argv) {
         {"eos-rate", TG_FLAG_FLOAT, &p.eos_rate, "P", "Share of tokens that end it (0.03)."},
         {"timeout-ms", TG_FLAG_INT, &timeout, "MS", "Deadline of a call (30000)."},
         {"heartbeat-ms", TG_FLAG_INT, &beat, "MS", "Heartbeats (1000)."},
+        {"again", TG_FLAG_SWITCH, &p.ask_again, NULL, "Ask again for a step after its deadline."},
+        {"check-restore", TG_FLAG_SWITCH, &p.check_restore, NULL,
+         "With --local: put the episode back after every step and compare."},
         {"out", TG_FLAG_STR, &out, "FILE", "One line for each episode (stdout)."},
         {0}};
     const tg_args_spec spec = {"env-play",
@@ -269,5 +327,5 @@ int main(int argc, char **argv) {
     tg_free(p.step);
     tg_free(p.begun_ms);
     if (st != TG_OK) return tg_args_report("env-play", &err);
-    return p.failed || p.out_of_order ? 1 : 0;
+    return p.failed || p.out_of_order || p.restored_wrong ? 1 : 0;
 }
