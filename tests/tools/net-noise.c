@@ -1,9 +1,11 @@
 /* net-noise: stands between clients and a server and spoils whole messages: some are lost, doubled, overtaken by the
  * next, cut short or have a bit flipped, in both directions.
  *
- *     net-noise LISTEN CONNECT SEED LOSE DOUBLE OVERTAKE CUT FLIP     (shares of all messages, such as 0.01)
+ *     net-noise LISTEN CONNECT SEED LOSE DOUBLE OVERTAKE CUT FLIP [DELAY JITTER]
  *
- * One connection to the server for each client. Prints what it did when it gets SIGTERM. */
+ * The shares are of all messages, such as 0.01. Every message is late by DELAY ms, more or less JITTER: late ones
+ * overtake each other. One connection to the server for each client. Prints what it did when it gets SIGTERM. */
+#include "common/base/clock.h"
 #include "common/base/rng.h"
 
 #include <signal.h>
@@ -31,7 +33,19 @@ typedef struct client {
     path up, down;
 } client;
 
+/* A message on its way. */
+typedef struct late {
+    struct late *next;
+    uint64_t due_ms;
+    int client;
+    bool up;
+    size_t len;
+    char bytes[];
+} late;
+
 typedef struct noise {
+    late *first; /* by due_ms */
+    double delay, jitter;
     void *ctx, *listener;
     const char *connect;
     double share[FAULTS];
@@ -57,12 +71,40 @@ static fault draw(noise *x) {
     return PASS;
 }
 
-static void deliver(noise *x, client *c, bool up, const void *bytes, size_t len) {
+static void send_now(noise *x, client *c, bool up, const void *bytes, size_t len) {
     if (up) {
         zmq_send(c->server, bytes, len, ZMQ_DONTWAIT);
     } else {
         zmq_send(x->listener, c->id, c->id_len, ZMQ_SNDMORE | ZMQ_DONTWAIT);
         zmq_send(x->listener, bytes, len, ZMQ_DONTWAIT);
+    }
+}
+
+static void deliver(noise *x, client *c, bool up, const void *bytes, size_t len) {
+    if (x->delay <= 0) {
+        send_now(x, c, up, bytes, len);
+        return;
+    }
+    late *m = malloc(sizeof *m + len);
+    if (!m) return;
+    tg_rng r = tg_rng_at(x->seed + 1, TG_RNG_TEST, x->messages >> 20, x->messages & 0xfffff);
+    double ms = x->delay + x->jitter * (2 * tg_rng_uniform(&r) - 1);
+    *m = (late){.due_ms = tg_clock_ms() + (uint64_t)(ms > 0 ? ms : 0), .up = up, .len = len};
+    m->client = (int)(c - x->clients);
+    memcpy(m->bytes, bytes, len);
+    late **at = &x->first;
+    while (*at && (*at)->due_ms <= m->due_ms) at = &(*at)->next;
+    m->next = *at;
+    *at = m;
+}
+
+static void send_due(noise *x) {
+    uint64_t now = tg_clock_ms();
+    while (x->first && x->first->due_ms <= now) {
+        late *m = x->first;
+        x->first = m->next;
+        send_now(x, &x->clients[m->client], m->up, m->bytes, m->len);
+        free(m);
     }
 }
 
@@ -151,7 +193,7 @@ static void turn(noise *x) {
     zmq_pollitem_t items[CLIENTS + 1] = {{.socket = x->listener, .events = ZMQ_POLLIN}};
     for (int i = 0; i < x->n; i++)
         items[i + 1] = (zmq_pollitem_t){.socket = x->clients[i].server, .events = ZMQ_POLLIN};
-    int n = x->n, ready = zmq_poll(items, n + 1, 20);
+    int n = x->n, ready = zmq_poll(items, n + 1, x->first ? 1 : 20);
     for (int i = 0; i < n && ready == 0; i++) { /* nothing came: those held have waited enough */
         release(x, &x->clients[i], true);
         release(x, &x->clients[i], false);
@@ -162,8 +204,10 @@ static void turn(noise *x) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 9) {
-        fprintf(stderr, "usage: net-noise LISTEN CONNECT SEED LOSE DOUBLE OVERTAKE CUT FLIP\n");
+    if (argc != 9 && argc != 11) {
+        fprintf(
+            stderr,
+            "usage: net-noise LISTEN CONNECT SEED LOSE DOUBLE OVERTAKE CUT FLIP [DELAY JITTER]\n");
         return 64;
     }
     noise *x = calloc(1, sizeof *x);
@@ -171,6 +215,7 @@ int main(int argc, char **argv) {
     x->connect = argv[2];
     x->seed = strtoull(argv[3], NULL, 10);
     for (int f = LOSE; f < FAULTS; f++) x->share[f] = strtod(argv[3 + f], NULL);
+    if (argc == 11) x->delay = strtod(argv[9], NULL), x->jitter = strtod(argv[10], NULL);
     x->ctx = zmq_ctx_new();
     x->listener = zmq_socket(x->ctx, ZMQ_ROUTER);
     if (!x->listener || zmq_bind(x->listener, argv[1]) != 0) {
@@ -178,7 +223,10 @@ int main(int argc, char **argv) {
         return 69;
     }
     signal(SIGTERM, on_signal);
-    while (!stop) turn(x);
+    while (!stop) {
+        turn(x);
+        send_due(x);
+    }
     printf("messages %llu lost %llu doubled %llu overtaken %llu cut %llu flipped %llu\n",
            (unsigned long long)x->messages, (unsigned long long)x->done[LOSE],
            (unsigned long long)x->done[DOUBLE], (unsigned long long)x->done[OVERTAKE],
@@ -187,6 +235,11 @@ int main(int argc, char **argv) {
         if (x->clients[i].server) zmq_close(x->clients[i].server);
         free(x->clients[i].up.held);
         free(x->clients[i].down.held);
+    }
+    while (x->first) {
+        late *m = x->first;
+        x->first = m->next;
+        free(m);
     }
     int linger = 0;
     zmq_setsockopt(x->listener, ZMQ_LINGER, &linger, sizeof linger);
