@@ -85,7 +85,7 @@ static void *helper_main(void *arg) {
     }
 }
 
-static int cpus_allowed(void) {
+int tg_team_cpus(void) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set)) return 1;
     int n = CPU_COUNT(&set);
@@ -115,7 +115,7 @@ static void close_job(tg_team *t) {
 
 tg_status tg_team_create(tg_team **out, int n_threads, tg_error *err) {
     *out = NULL;
-    int cpus = cpus_allowed();
+    int cpus = tg_team_cpus();
     if (n_threads <= 0) n_threads = cpus;
     tg_team *t = tg_alloc_aligned(sizeof *t, CACHE_LINE);
     if (!t) return tg_fail_nomem(err, sizeof *t);

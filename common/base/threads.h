@@ -14,7 +14,8 @@
 typedef struct tg_team tg_team;
 typedef void tg_team_fn(void *arg, int tile);
 
-/* n_threads 0: as many as the process may run on (sched_getaffinity). */
+int tg_team_cpus(void); /* that the process may run on (sched_getaffinity) */
+/* n_threads 0: tg_team_cpus. */
 tg_status tg_team_create(tg_team **out, int n_threads, tg_error *err) TG_MUST_CHECK;
 void tg_team_destroy(tg_team **team);
 int tg_team_size(const tg_team *team);

@@ -30,11 +30,11 @@ static int mlp_of(const tg_arch *a) {
     return a->mlp_width;
 }
 
-static void carve(tg_fisher *f, tg_carve *c) {
-    const tg_pass *p = f->p;
-    const tg_arch *a = &p->m->arch, e = tg_arch_encoder(a);
-    const size_t P = (size_t)p->caps.src, N = TG_MAX((size_t)p->caps.tokens, P);
-    const size_t A = (size_t)p->caps.actions, C = (size_t)a->width;
+/* reach: of the biases by distance; -1: there are none. */
+static void carve(tg_fisher *f, tg_carve *c, const tg_arch *a, tg_pass_caps caps, int reach) {
+    const tg_arch e = tg_arch_encoder(a);
+    const size_t P = (size_t)caps.src, N = TG_MAX((size_t)caps.tokens, P);
+    const size_t A = (size_t)caps.actions, C = (size_t)a->width;
     const size_t HD = widest(a, &e, tg_trunk_attn_width), H = widest(a, &e, heads_of);
     float **rows[] = {&f->tx, &f->branch, &f->in, &f->tin};
     for (size_t i = 0; i < TG_COUNT_OF(rows); i++) *rows[i] = tg_carve_f32(c, N, C);
@@ -45,10 +45,8 @@ static void carve(tg_fisher *f, tg_carve *c) {
     f->tatt = tg_carve_f32(c, N, HD);
     f->act = tg_carve_f32(c, N, widest(a, &e, mlp_of));
     f->tact = tg_carve_f32(c, N, widest(a, &e, mlp_of));
-    if (p->main.trunk.bias)
-        f->tbias =
-            tg_carve_f32(c, 2 * (size_t)TG_MAX(p->main.trunk.reach, p->enc.trunk.reach) + 1, H);
-    if (p->seq2seq) {
+    if (reach >= 0) f->tbias = tg_carve_f32(c, 2 * (size_t)reach + 1, H);
+    if (a->kind == TG_KIND_SEQ2SEQ) {
         f->tq = tg_carve_f32(c, N, HD);
         f->tkv = tg_carve_f32(c, P, 2 * (size_t)tg_trunk_kv_width(a));
         f->tstates = tg_carve_f32(c, P, C);
@@ -60,6 +58,13 @@ static void carve(tg_fisher *f, tg_carve *c) {
     f->tlogits = tg_carve_f32(c, A, TG_FISHER_PANEL);
     f->mean = tg_carve_f32(c, A, 1);
     f->weight = tg_carve_f32(c, A, 1);
+}
+
+size_t tg_fisher_bytes(const tg_arch *arch, tg_pass_caps caps) {
+    tg_fisher f;
+    tg_carve c = {0};
+    carve(&f, &c, arch, caps, arch->rel_buckets ? TG_MAX(caps.tokens, caps.src) : -1);
+    return c.used + tg_model_bytes(arch, 0);
 }
 
 static tg_status open_direction(tg_fisher *f, tg_error *err) {
@@ -86,9 +91,12 @@ tg_status tg_fisher_create(tg_fisher **out, tg_pass *pass, tg_error *err) {
     pass->whole = true; /* tangents go through every row */
     tg_backend *be = pass->m->be;
     st = open_direction(f, err);
+    const tg_arch *a = &pass->m->arch;
+    int reach = TG_MAX(pass->main.trunk.reach, pass->enc.trunk.reach);
+    if (!pass->main.trunk.bias) reach = -1;
     if (st == TG_OK) {
         tg_carve c = {0};
-        carve(f, &c);
+        carve(f, &c, a, pass->caps, reach);
         f->block = tg_backend_alloc(be, c.used, err);
         if (!f->block) st = TG_NOMEM;
     }
@@ -97,8 +105,8 @@ tg_status tg_fisher_create(tg_fisher **out, tg_pass *pass, tg_error *err) {
         return st;
     }
     tg_carve c = {.base = f->block};
-    carve(f, &c);
-    int ones = TG_MAX(pass->m->arch.width, tg_trunk_attn_width(&pass->m->arch));
+    carve(f, &c, a, pass->caps, reach);
+    int ones = TG_MAX(a->width, tg_trunk_attn_width(a));
     be->ops->fill(be, f->ones, 1.0f, (size_t)ones);
     *out = f;
     return TG_OK;

@@ -22,6 +22,8 @@ typedef struct tg_fisher tg_fisher;
 /* The pass is borrowed. TG_UNSUPPORTED: an encoder, which chooses no tokens. */
 tg_status tg_fisher_create(tg_fisher **out, tg_pass *pass, tg_error *err) TG_MUST_CHECK;
 void tg_fisher_destroy(tg_fisher **f);
+/* What one takes, its direction included: for the memory plan. */
+size_t tg_fisher_bytes(const tg_arch *arch, tg_pass_caps caps);
 
 /* Device (params.total), in the layout of the model's data; zero at first. */
 float *tg_fisher_direction(tg_fisher *f);

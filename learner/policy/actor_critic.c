@@ -76,6 +76,8 @@ static void close_passes(tg_actor_critic *ac) {
 void tg_actor_critic_rest(tg_actor_critic *ac) {
     close_passes(ac);
     tg_optim_rest(ac->optim);
+    /* one whose optimizer is the critic's alone */
+    tg_backend_release(ac->be, ac->policy->grad, ac->policy->params.grad_total * sizeof(float));
 }
 
 static tg_status open_mask(tg_actor_critic *ac, tg_error *err) {

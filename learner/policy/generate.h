@@ -46,6 +46,10 @@ tg_status tg_generator_create(tg_generator **out, tg_model *m, const tg_gen_sett
 void tg_generator_destroy(tg_generator **g);
 /* Room for prompts and results of these lengths. */
 tg_decoder_caps tg_generator_caps(const tg_arch *arch, int slots, int max_prompt, int max_new);
+/* What a generator of these caps takes, with the decoder's caches and packed weights; masked: the mask model's decoder too. For the memory
+ * plan: prompts that wait are not counted. */
+size_t tg_generator_bytes(const tg_arch *arch, const tg_gen_settings *s, tg_decoder_caps caps,
+                          int threads, bool masked);
 /* What a seq2seq model's answers begin with; -1: the model is causal. */
 int32_t tg_generator_start(const tg_generator *g);
 /* Restricts every token to what `opts` makes of this model's distribution on the same tokens (mask.h). Before the first prompt. The model and

@@ -75,6 +75,8 @@ typedef struct tg_algo_ops {
     /* NULL: the policy's optimizer as configured. Otherwise what this algorithm makes of it. */
     void (*optimizer)(const void *opts, tg_optim_opts *optim);
     void (*plan)(const void *opts, int n_envs, int max_sequence, tg_algo_plan *out);
+    /* NULL: next to nothing. Otherwise what an update takes besides networks, passes and optimizer. params: the policy's. */
+    size_t (*workspace)(const tg_arch *arch, const tg_params *params, tg_pass_caps caps);
     /* probe may be NULL. TG_OK also when minibatches were left out as non-finite: stats says so. */
     tg_status (*update)(tg_actor_critic *ac, const void *opts, const tg_rollout *r,
                         const tg_order *order, const tg_update_probe *probe, tg_update_stats *stats,

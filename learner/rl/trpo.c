@@ -52,11 +52,8 @@ static void plan(const void *opts, int n_envs, int max_sequence, tg_algo_plan *o
 /* ---- the policy ---- */
 
 /* Where the conjugate gradient starts: 1e-4 times normal numbers, because from 0 a vanishing gradient would divide by 0. */
-static tg_status starting_point(const tg_actor_critic *ac, const tg_order *order, float **out,
-                                tg_error *err) {
+static void starting_point(const tg_actor_critic *ac, const tg_order *order, float *x) {
     const tg_params *params = &ac->policy->params;
-    float *x = *out = tg_alloc_array(params->grad_total, sizeof *x);
-    if (!x) return tg_fail_nomem(err, params->grad_total * sizeof *x);
     tg_rng rng = tg_rng_at(order->seed, TG_RNG_SEARCH, order->iteration, 0);
     for (size_t i = 0; i < params->n; i++) {
         const tg_param *p = &params->list[i];
@@ -65,7 +62,6 @@ static tg_status starting_point(const tg_actor_critic *ac, const tg_order *order
                 (float)(1e-4 * (order->noise ? (double)order->noise[p->grad_offset + k]
                                              : tg_rng_normal(&rng)));
     }
-    return TG_OK;
 }
 
 static tg_status step_policy(tg_actor_critic *ac, const tg_trpo_opts *o, const tg_rollout *r,
@@ -80,20 +76,18 @@ static tg_status step_policy(tg_actor_critic *ac, const tg_trpo_opts *o, const t
                                 .normalize_advantage = o->normalize_advantage};
     tg_trust_region t = {0};
     tg_minibatches *mb = NULL;
-    float *noise = NULL;
     tg_minibatch_mode mode = tg_minibatch_mode_find(o->minibatch);
     tg_status st = tg_minibatches_create(&mb, r, mode, rows, ac->caps, err);
     if (st == TG_OK) st = tg_minibatches_shuffle(mb, order, 0, err);
     /* Its first n-th is as random as any; of single transitions take those that sb3-contrib takes, every n-th. */
     for (int i = 0; st == TG_OK && mode == TG_MINIBATCH_TRANSITION && i < rows; i++)
         mb->rows[i] = mb->rows[i * (int)o->sub_sampling_factor];
-    if (st == TG_OK) st = starting_point(ac, order, &noise, err);
     if (st == TG_OK) {
         st = tg_trust_region_open(&t, ac, r, mb, &how, err);
-        if (st == TG_OK) st = tg_trust_region_step(&t, noise, probe, result, err);
+        if (st == TG_OK) starting_point(ac, order, t.x);
+        if (st == TG_OK) st = tg_trust_region_step(&t, probe, result, err);
         tg_trust_region_close(&t);
     }
-    tg_free(noise);
     tg_minibatches_destroy(&mb);
     return st;
 }
@@ -215,5 +209,6 @@ const tg_algo_ops tg_algo_trpo = {
     .options_size = sizeof(tg_trpo_opts),
     .critic_only = true,
     .plan = plan,
+    .workspace = tg_trust_region_bytes,
     .update = trpo_update,
 };

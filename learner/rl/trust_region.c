@@ -34,14 +34,11 @@ tg_status tg_trust_region_open(tg_trust_region *t, tg_actor_critic *ac, const tg
                {&t->logits[1], LOGIT_ROWS * v},
                {&t->gradient, n},
                {&t->x, n},
-               {&t->work, 3 * n},
-               {&t->theta, policy->params.total}};
+               {&t->work, TG_MAX(3 * n, policy->params.total)}};
     for (size_t i = 0; i < TG_COUNT_OF(all); i++)
         if (!(*all[i].at = tg_alloc_array(all[i].n, sizeof(float))))
             return tg_fail_nomem(err, all[i].n * sizeof(float));
     tg_status st = tg_actor_critic_fisher(ac, &t->fisher, err);
-    if (st == TG_OK) st = tg_model_clone(&t->old, policy, 0, 0, err);
-    if (st == TG_OK) st = tg_pass_create(&t->old_pass, t->old, ac->caps, TG_PASS_SCORE, err);
     const int32_t *rows = mb->rows + mb->first[0];
     for (int i = 0; st == TG_OK && i < t->n; i++) t->adv[i] = r->adv[rows[i]];
     if (st == TG_OK && o->normalize_advantage) tg_normalise_advantages(t->adv, t->adv, t->n);
@@ -52,9 +49,17 @@ void tg_trust_region_close(tg_trust_region *t) {
     tg_pass_destroy(&t->old_pass);
     tg_model_destroy(&t->old);
     tg_fisher_destroy(&t->fisher);
-    float *all[] = {t->adv,      t->logp, t->weight, t->logits[0], t->logits[1],
-                    t->gradient, t->x,    t->work,   t->theta};
+    float *all[] = {t->adv,       t->logp,     t->weight, t->logits[0],
+                    t->logits[1], t->gradient, t->x,      t->work};
     for (size_t i = 0; i < TG_COUNT_OF(all); i++) tg_free(all[i]);
+}
+
+size_t tg_trust_region_bytes(const tg_arch *arch, const tg_params *params, tg_pass_caps caps) {
+    size_t solving = tg_fisher_bytes(arch, caps);
+    size_t searching = params->total * sizeof(float) + tg_pass_bytes(arch, 0, caps, TG_PASS_SCORE);
+    size_t vectors = 2 * params->grad_total + TG_MAX(3 * params->grad_total, params->total);
+    size_t rows = 2 * LOGIT_ROWS * (size_t)arch->vocab_size;
+    return TG_MAX(solving, searching) + (vectors + rows) * sizeof(float);
 }
 
 /* ---- the policy's vectors ---- */
@@ -84,7 +89,7 @@ static void set_direction(const tg_trust_region *t, const float *v) {
 /* theta = the old parameters + step x. */
 static void set_policy(const tg_trust_region *t, double step) {
     tg_model *m = t->ac->policy;
-    float *theta = t->theta;
+    float *theta = t->work;
     tg_backend_download(m->be, theta, t->old->data, m->params.total * sizeof *theta);
     for (size_t i = 0; i < m->params.n && step != 0; i++) {
         const tg_param *p = &m->params.list[i];
@@ -199,10 +204,16 @@ typedef struct trials {
     int n;
 } trials;
 
+static tg_status keep_old_policy(tg_trust_region *t, tg_error *err) {
+    tg_fisher_destroy(&t->fisher); /* its memory is wanted */
+    tg_status st = tg_model_clone(&t->old, t->ac->policy, 0, 0, err);
+    return st == TG_OK ? tg_pass_create(&t->old_pass, t->old, t->ac->caps, TG_PASS_SCORE, err) : st;
+}
+
 static tg_status line_search(tg_trust_region *t, double longest, double before, trials *tried,
                              tg_trust_region_result *result, tg_error *err) {
     double share = 1;
-    tg_status st = TG_OK;
+    tg_status st = keep_old_policy(t, err);
     for (int k = 0; k < t->o.max_trials && st == TG_OK && !result->success; k++) {
         double objective, kl;
         set_policy(t, share * longest);
@@ -225,14 +236,13 @@ static tg_status line_search(tg_trust_region *t, double longest, double before, 
     return TG_OK;
 }
 
-tg_status tg_trust_region_step(tg_trust_region *t, const float *noise, const tg_update_probe *probe,
+tg_status tg_trust_region_step(tg_trust_region *t, const tg_update_probe *probe,
                                tg_trust_region_result *result, tg_error *err) {
     *result = (tg_trust_region_result){.finite = true};
     double before;
     clear_gradient(t);
     tg_status st = gradient(t, &before, err);
     if (st != TG_OK) return st;
-    memcpy(t->x, noise, t->n_params * sizeof *noise);
     tg_cg solver = {.n = t->n_params,
                     .max_steps = t->o.cg_steps,
                     .tolerance = 1e-10,

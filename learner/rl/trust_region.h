@@ -2,7 +2,8 @@
  *
  *     tg_trust_region t;
  *     tg_trust_region_open(&t, ac, r, minibatches, &opts, err);      // the rows of minibatch 0 are the batch
- *     tg_trust_region_step(&t, noise, probe, &result, err);
+ *     ... write to t.x where the conjugate gradient starts ...
+ *     tg_trust_region_step(&t, probe, &result, err);
  *     tg_trust_region_close(&t);
  *
  * Vectors over the policy's parameters are host arrays in the layout of its gradients. */
@@ -32,15 +33,16 @@ typedef struct tg_trust_region {
     tg_minibatches *mb;
     tg_trust_region_opts o;
     tg_fisher *fisher;
-    tg_model *old; /* the policy before the step */
+    tg_model *old; /* the policy before the step: in the line search, when the tangents are gone */
     tg_pass *old_pass;
-    int n;                              /* rows of the batch */
-    size_t n_params;                    /* of a vector */
-    float *adv;                         /* (n) as used */
-    float *logp, *weight;               /* (caps.actions) of a piece */
-    float *logits[2];                   /* (LOGIT_ROWS, V) new and old */
-    float *gradient, *x, *work, *theta; /* (n_params), (n_params), (3 n_params), (params.total) */
-    double products[64][2];             /* v.v, v.Av of each product */
+    int n;                  /* rows of the batch */
+    size_t n_params;        /* of a vector */
+    float *adv;             /* (n) as used */
+    float *logp, *weight;   /* (caps.actions) of a piece */
+    float *logits[2];       /* (LOGIT_ROWS, V) new and old */
+    float *gradient, *x;    /* (n_params) */
+    float *work;            /* (3 n_params) of the solver, then (params.total) of the line search */
+    double products[64][2]; /* v.v, v.Av of each product */
     int n_products;
 } tg_trust_region;
 
@@ -48,8 +50,10 @@ tg_status tg_trust_region_open(tg_trust_region *t, tg_actor_critic *ac, const tg
                                tg_minibatches *mb, const tg_trust_region_opts *o,
                                tg_error *err) TG_MUST_CHECK;
 void tg_trust_region_close(tg_trust_region *t);
-/* noise (n_params): where the conjugate gradient starts. */
-tg_status tg_trust_region_step(tg_trust_region *t, const float *noise, const tg_update_probe *probe,
+/* x (n_params) is where the conjugate gradient starts. */
+tg_status tg_trust_region_step(tg_trust_region *t, const tg_update_probe *probe,
                                tg_trust_region_result *result, tg_error *err) TG_MUST_CHECK;
+/* The most that one takes besides the networks and their passes: for the memory plan. */
+size_t tg_trust_region_bytes(const tg_arch *arch, const tg_params *params, tg_pass_caps caps);
 
 #endif

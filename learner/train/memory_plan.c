@@ -2,6 +2,7 @@
 #include "learner/train/memory_plan.h"
 
 #include "common/base/check.h"
+#include "common/base/threads.h"
 #include "common/nn/decoder.h"
 #include "common/nn/pass.h"
 #include "common/nn/perplexity.h"
@@ -77,15 +78,18 @@ int tg_eval_slots(const tg_train_settings *s, const tg_arch *arch, int max_promp
 
 /* Parameters, gradients and optimizer of one trained network. */
 typedef struct network {
-    uint64_t params, grads, state;
+    uint64_t params, grads, state, workspace;
 } network;
 
-static network trained(const tg_train_settings *s, const tg_arch *arch, bool value_head) {
+/* caps: of the passes of an update whose workspace is wanted; NULL: it is not. */
+static network trained(const tg_train_settings *s, const tg_arch *arch, bool value_head,
+                       const tg_pass_caps *caps) {
     unsigned flags = s->train | (value_head ? TG_MODEL_VALUE_HEAD : 0);
     tg_params params;
-    if (tg_model_params(&params, arch, flags, NULL) != TG_OK) return (network){0, 0, 0};
+    if (tg_model_params(&params, arch, flags, NULL) != TG_OK) return (network){0};
     network n = {params.total * sizeof(float), params.grad_total * sizeof(float),
-                 tg_optim_bytes(&s->optim, &params)};
+                 tg_optim_bytes(&s->optim, &params), 0};
+    if (caps && s->algo->workspace) n.workspace = s->algo->workspace(arch, &params, *caps);
     tg_params_fini(&params);
     return n;
 }
@@ -94,14 +98,12 @@ static uint64_t activations(const tg_train_settings *s, const tg_arch *arch, tg_
     return tg_pass_bytes(arch, s->train, caps, s->recompute ? TG_PASS_RECOMPUTE : TG_PASS_TRAIN);
 }
 
-/* A generator: the decoder's caches and packed weights, and its rows of logits. */
-static uint64_t generator_bytes(const tg_arch *arch, const tg_gen_settings *gen, int slots,
-                                int max_prompt, int max_new) {
+static uint64_t generator_bytes(const tg_train_settings *s, const tg_arch *arch,
+                                const tg_gen_settings *gen, int slots, int max_prompt,
+                                int max_new) {
     tg_decoder_caps caps = tg_generator_caps(arch, slots, max_prompt, max_new);
-    caps.weights = gen->weights;
-    caps.half_cache = gen->half_cache;
-    return tg_decoder_bytes(arch, caps) +
-           (uint64_t)slots * (uint64_t)arch->vocab_size * sizeof(float);
+    bool masked = s->policy && s->policy->maskable;
+    return tg_generator_bytes(arch, gen, caps, tg_team_cpus(), masked);
 }
 
 static const char *const SMALLER = "a smaller model";
@@ -115,18 +117,22 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
     s->algo->plan(s->algo_opts, n_envs, max_len, &algo);
     if (arch->kind == TG_KIND_SEQ2SEQ)
         algo.caps = tg_pack_seq2seq_caps(algo.caps, max_prompt, max_new);
-    network policy = trained(s, arch, !separate);
+    network policy = trained(s, arch, !separate, &algo.caps);
     const char *eight = "alg.policy.args.optimizer: {id: adamw_8bit}";
     add(p, "policy: parameters", TG_PHASE_ALWAYS, SMALLER, policy.params);
-    add(p, "policy: optimizer", TG_PHASE_ALWAYS, eight, policy.state);
+    if (!s->algo->critic_only) add(p, "policy: optimizer", TG_PHASE_ALWAYS, eight, policy.state);
     add(p, "policy: gradients", TG_PHASE_UPDATE, "alg.policy.args.num_layers_unfrozen",
         policy.grads);
+    add(p, "policy: vectors and tangents", TG_PHASE_UPDATE, "alg.policy.args.num_layers_unfrozen",
+        policy.workspace);
     if (separate) {
         const char *share = "alg.policy.args.critic: shared";
-        network critic = trained(s, arch, true);
+        network critic = trained(s, arch, true, NULL);
         add(p, "critic: parameters", TG_PHASE_ALWAYS, share, critic.params);
         add(p, "critic: optimizer", TG_PHASE_ALWAYS, share, critic.state);
-        add(p, "critic: gradients", TG_PHASE_UPDATE, share, critic.grads);
+        /* a critic trained by itself comes after the policy's step, in less than that gave back */
+        if (!s->algo->critic_only)
+            add(p, "critic: gradients", TG_PHASE_UPDATE, share, critic.grads);
     }
     add(p, "reference: parameters",
         s->keep_reference || s->half_reference ? TG_PHASE_ALWAYS : TG_PHASE_SCORE,
@@ -143,7 +149,7 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
     add(p, "reference: activations", TG_PHASE_SCORE, less,
         tg_pass_bytes(arch, 0, algo.caps, TG_PASS_SCORE));
     add(p, "rollout: cache and packed weights", TG_PHASE_GENERATE, "fewer env.n_envs",
-        generator_bytes(arch, &s->rollout_gen, n_envs, max_prompt, max_new));
+        generator_bytes(s, arch, &s->rollout_gen, n_envs, max_prompt, max_new));
     uint64_t rows = (uint64_t)algo.n_steps * (uint64_t)n_envs;
     add(p, "rollout: buffers", TG_PHASE_ALWAYS, "fewer alg.args.n_steps",
         rows * 80 + (uint64_t)n_envs * (uint64_t)max_len * 24);
@@ -171,7 +177,7 @@ int tg_supervised_tokens(const tg_train_settings *s, const tg_arch *arch) {
 }
 
 static void plan_supervised(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch) {
-    network n = trained(s, arch, false);
+    network n = trained(s, arch, false, NULL);
     tg_pass_caps caps = tg_supervised_caps(arch, tg_supervised_tokens(s, arch));
     add(p, "parameters", TG_PHASE_ALWAYS, SMALLER, n.params);
     add(p, "optimizer", TG_PHASE_ALWAYS, "alg.training_args.optim: adamw_8bit", n.state);
@@ -208,7 +214,7 @@ tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, con
     else
         plan_on_policy(p, s, arch, n_envs, max_prompt, max_new);
     size_t generator = generator_bytes(
-        arch, &s->eval_gen, tg_eval_slots(s, arch, max_prompt, max_new), max_prompt, max_new);
+        s, arch, &s->eval_gen, tg_eval_slots(s, arch, max_prompt, max_new), max_prompt, max_new);
     size_t windows = /* behind it, in its place */
         s->perplexity.wanted && arch->kind == TG_KIND_CAUSAL
             ? tg_perplexity_bytes(arch, (int)TG_MIN(s->perplexity.stride, arch->max_positions))

@@ -31,7 +31,7 @@ typedef struct tg_memory_item {
 } tg_memory_item;
 
 typedef struct tg_memory_plan {
-    tg_memory_item items[16];
+    tg_memory_item items[20];
     int n;
     uint64_t total,
         available; /* of the phase `peak`; available: of the machine or its container now */

@@ -1,6 +1,7 @@
 #!/bin/bash
 # The memory plan and the real peak of runs of a model of 25 M parameters: f32 with a shared critic, with a critic of its own, with 8-bit
-# Adam and recomputation, with frozen layers; and of a supervised run. Bound: the peak is within 5 % of the plan, or 8 MB.
+# Adam and recomputation, with frozen layers; TRPO with its vectors; NLPO, where generating with two caches needs most; and a supervised
+# run. Bound: the peak is within 5 % of the plan, or 8 MB.
 set -u
 BUILD=${BUILD:-build}
 case ${SANITIZE:-} in ?*) echo "0 passed, 0 failed"; exit 0 ;; esac # sanitizers have memory of their own
@@ -64,6 +65,13 @@ within f32-shared ppo.yml; shared=$peak
 within f32-separate ppo.yml alg.policy.args.critic=separate; separate=$peak
 within 8bit-recompute ppo.yml 'alg.policy.args.optimizer={id: adamw_8bit}' alg.policy.args.recompute=true; small=$peak
 within frozen ppo.yml alg.policy.args.num_layers_unfrozen=2; frozen=$peak
+within trpo ppo.yml alg.id=trpo 'alg.args={n_steps: 60, batch_size: 480, cg_max_steps: 2, n_critic_updates: 1, line_search_max_iter: 2}' \
+    alg.policy.args.critic=separate train_evaluation.n_iters=1
+# most of it is the rollout's: its caches and packed weights twice; prompts are as long as they may be
+within nlpo-rollout ppo.yml alg.id=nlpo alg.policy.id=maskable_causal_lm_actor_critic_policy train_evaluation.n_iters=1 \
+    env.n_envs=32 env.args.max_prompt_length=32 env.args.max_episode_length=24 alg.policy.args.generation_kwargs.max_new_tokens=24 \
+    alg.args.n_steps=24 "datapool.args.prompt=$(seq -s ' ' 10 60)" \
+    'alg.policy.args.optimizer={id: adamw_8bit}' alg.policy.args.recompute=true alg.policy.args.num_layers_unfrozen=1 alg.args.microbatch_tokens=64
 less "a shared critic" "$shared" "$separate"
 less "8-bit Adam and recomputation" "$small" "$shared"
 less "frozen layers" "$frozen" "$shared"

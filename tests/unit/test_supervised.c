@@ -80,6 +80,7 @@ static tg_train_settings plan_settings(void) {
     tg_train_settings s = {
         .supervised = true, .train = TG_MODEL_TRAINABLE, .optim = {.kind = "adamw"}};
     s.eval.eval_batch_size = 8;
+    s.eval_gen.num_beams = 1;
     return s;
 }
 
