@@ -4,6 +4,7 @@
 set -u
 BUILD=${BUILD:-build}
 root=$PWD textgen=$PWD/$BUILD/textgen
+. tests/support/numbers.sh
 work=$(mktemp -d /tmp/textgen-seq2seq.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 70
@@ -13,64 +14,20 @@ passed=0 failed=0
 ok() { passed=$((passed + 1)); }
 bad() { failed=$((failed + 1)); echo "  $*"; }
 
-# The golden T5 with a tokenizer of the numbers 1 to 20.
-mkdir t5 && cp "$root"/tests/golden/families/t5/{config.json,model.safetensors} t5
-vocab='"<pad>": 0, "</s>": 1, "<unk>": 2' added=''
-for i in {1..20}; do vocab="$vocab, \"$i\": $((i + 2))"; done
-for t in '0 <pad>' '1 </s>' '2 <unk>'; do
-    added="$added${added:+, }{\"id\": ${t%% *}, \"content\": \"${t##* }\", \"single_word\": false, \"lstrip\": false, \"rstrip\": false,
-        \"normalized\": false, \"special\": true}"
-done
-cat >t5/tokenizer.json <<JSON
-{"version": "1.0", "truncation": null, "padding": null, "added_tokens": [$added], "normalizer": null,
- "pre_tokenizer": {"type": "Whitespace"}, "decoder": null,
- "post_processor": {"type": "TemplateProcessing",
-   "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}],
-   "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
-   "special_tokens": {"</s>": {"id": "</s>", "ids": [1], "tokens": ["</s>"]}}},
- "model": {"type": "WordLevel", "vocab": {$vocab}, "unk_token": "<unk>"}}
-JSON
-echo '{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>", "model_max_length": 64}' \
-    >t5/tokenizer_config.json
-cat >c.yml <<'YAML'
-tokenizer: {model_name: t5, padding_side: left, truncation_side: left, pad_token_as_eos_token: False}
-reward_fn: {id: increasing_numbers, args: {min_tokens: 8}}
-datapool: {id: dummy_pool, args: {n_samples: 20, prompt: '3 4 5'}}
-env: {n_envs: 16, args: {max_prompt_length: 5, max_episode_length: 8, terminate_on_eos: True}}
-alg:
-  id: ppo
-  args: {n_steps: 16, batch_size: 64, learning_rate: 0.003, n_epochs: 4}
-  kl_div: {coeff: 0.001, target_kl: 5}
-  policy:
-    id: seq2seq_lm_actor_critic_policy
-    args: {model_name: t5, generation_kwargs: {do_sample: True, top_k: 0, max_new_tokens: 8}}
-train_evaluation:
-  eval_batch_size: 8
-  n_iters: 60
-  eval_every: 30
-  save_every: 30
-  metrics: [{id: increasing_numbers, args: {min_tokens: 8}}]
-seed: 1
-YAML
+numbers_model t5 t5 '<pad>' '</s>' '<unk>'
+numbers_ppo t5 seq2seq >c.yml
 
-# reward FOLDER FIRST-OR-LAST: mean over five iterations
-reward() {
-    local end=head
-    [ "$2" = last ] && end=tail
-    grep -o '"rollout_info/ep_rew": [-0-9.e]*' "$1/rollout_info.jsonl" | $end -n 5 | awk '{s += $2} END {print s / NR}'
-}
 learns() {
     local name=$1 first last
     shift
     timeout 300 "$textgen" train c.yml --run-dir "$name" "$@" >out 2>&1 || { bad "$name: $(tail -n 2 out)"; return; }
-    first=$(reward "$name" first) last=$(reward "$name" last)
+    first=$(numbers_reward "$name" first) last=$(numbers_reward "$name" last)
     if awk "BEGIN {exit !($first < 0.4 && $last > 0.55)}"; then ok; else bad "$name: reward from $first to $last, expected below 0.4 to above 0.55"; fi
 }
 learns separate --workers 2
 learns shared alg.policy.args.critic=shared
 learns a2c alg.id=a2c 'alg.args={n_steps: 16, learning_rate: 0.003}' train_evaluation.n_iters=150
-learns nlpo alg.id=nlpo 'alg.policy={id: maskable_seq2seq_lm_actor_critic_policy, args: {model_name: t5, mask_type: learned_top_p, top_mask: 0.95,
-    min_tokens_to_keep: 8, target_update_iterations: 5, generation_kwargs: {do_sample: True, top_k: 0, max_new_tokens: 8}}}'
+learns nlpo alg.id=nlpo "$(numbers_nlpo t5 seq2seq)"
 learns trpo alg.id=trpo 'alg.args={n_steps: 16, batch_size: 64, learning_rate: 0.003, target_kl: 0.05, n_critic_updates: 4}'
 
 # what comes out writes numbers again, greedily
@@ -93,19 +50,7 @@ same one cut
 for split in train val test; do
     for i in {1..18}; do echo "{\"q\": \"$i\", \"a\": \"$((i + 1)) $((i + 2))\"}"; done >$split.jsonl
 done
-cat >s.yml <<'YAML'
-tokenizer: {model_name: t5, padding_side: left, truncation_side: left, pad_token_as_eos_token: False}
-datapool: {id: jsonl, args: {train: train.jsonl, val: val.jsonl, test: test.jsonl, template: '{q}', references: a}}
-env: {args: {max_prompt_length: 5, max_episode_length: 8}}
-alg:
-  id: supervised
-  model_type: seq2seq
-  model_name: t5
-  generation_kwargs: {do_sample: False, max_new_tokens: 6, post_processing_fn: null}
-  training_args: {per_device_train_batch_size: 6, num_train_epochs: 150, learning_rate: 0.01, logging_steps: 450, weight_decay: 0.0}
-train_evaluation: {eval_batch_size: 18, metrics: [{id: bleu, args: {}}]}
-seed: 1
-YAML
+numbers_sft t5 >s.yml
 if timeout 300 "$textgen" train s.yml --run-dir sft --workers 1 >out 2>&1; then
     right=0
     for i in {1..18}; do
@@ -119,20 +64,17 @@ for split in train val test; do
     for i in {1..18}; do echo "{\"q\": \"$i\", \"a\": \"$i\"}"; done >$split.jsonl
 done
 if ! timeout 300 "$textgen" train s.yml --run-dir taught --workers 1 alg.training_args.num_train_epochs=50 >out 2>&1; then bad "taught: $(tail -n 2 out)"; fi
-sed -e 's|model_name: t5|model_name: taught/model|' -e 's|^reward_fn:.*|reward_fn: {id: rouge, args: {rouge_type: rouge1}}|' \
-    -e "s|^datapool:.*|datapool: {id: jsonl, args: {train: train.jsonl, val: val.jsonl, test: test.jsonl, template: '{q}', references: a}}|" \
-    -e 's|metrics: .*|metrics: [{id: bleu, args: {}}]|' c.yml >copy.yml
+numbers_copy taught/model >copy.yml
 copies() { # NAME OVERRIDE…
     local name=copy-$1 first last
     shift
     timeout 300 "$textgen" train copy.yml --run-dir "$name" "$@" >out 2>&1 || { bad "$name: $(tail -n 2 out)"; return; }
-    first=$(reward "$name" first) last=$(reward "$name" last)
+    first=$(numbers_reward "$name" first) last=$(numbers_reward "$name" last)
     if awk "BEGIN {exit !($last > 0.75 && $last > $first + 0.2)}"; then ok; else bad "$name: reward from $first to $last, expected above 0.75"; fi
 }
 copies ppo
 copies a2c alg.id=a2c 'alg.args={n_steps: 16, learning_rate: 0.003}' train_evaluation.n_iters=500
-copies nlpo alg.id=nlpo 'alg.policy={id: maskable_seq2seq_lm_actor_critic_policy, args: {model_name: taught/model, mask_type: learned_top_p,
-    top_mask: 0.95, min_tokens_to_keep: 8, target_update_iterations: 5, generation_kwargs: {do_sample: True, top_k: 0, max_new_tokens: 8}}}'
+copies nlpo alg.id=nlpo "$(numbers_nlpo taught/model seq2seq)"
 copies trpo alg.id=trpo 'alg.args={n_steps: 16, batch_size: 64, learning_rate: 0.003, target_kl: 0.05, n_critic_updates: 4}'
 
 refused() { # NAME PATTERN OVERRIDE…
