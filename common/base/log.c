@@ -107,8 +107,12 @@ void tg_log(tg_log_level level, const char *area, const char *fmt, ...) {
         else
             fprintf(stderr, "%s [%s] %s: %s\n", when, level_names[level], area, text);
     }
-    if (sink.file) {
-        fprintf(sink.file, "%s [%s] %s: %s\n", when, level_names[level], area, text);
+    if (sink.file) { /* the line of Python's logging, which RL4LMs writes */
+        static const char *const python[] = {"ERROR", "WARNING", "INFO", "DEBUG"};
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        fprintf(sink.file, "%s,%03ld [%s] %s: %s\n", when, now.tv_nsec / 1000000, python[level],
+                area, text);
         fflush(sink.file);
     }
     pthread_mutex_unlock(&sink.lock);

@@ -224,13 +224,26 @@ static void reap(supervisor *s) {
     }
 }
 
+/* Ctrl-Z reaches only this process: the others are in groups of their own. All stop, and go on when this one does. */
+static void pause_all(supervisor *s) {
+    uint64_t from = tg_clock_ms();
+    if (s->learner) kill(s->learner, SIGSTOP);
+    signal_workers(s, SIGSTOP);
+    raise(SIGSTOP);
+    signal_workers(s, SIGCONT); /* before the learner looks for them */
+    if (s->learner) kill(s->learner, SIGCONT);
+    if (s->deadline) s->deadline += tg_clock_ms() - from;
+}
+
 static void take_signals(supervisor *s) {
     struct signalfd_siginfo info;
     while (read(s->signals, &info, sizeof info) == sizeof info) {
         int sig = (int)info.ssi_signo;
         if (sig == SIGCHLD)
             continue; /* signals of one kind merge: reap() looks at every child anyway */
-        if (s->phase == RUNNING) {
+        if (sig == SIGTSTP) {
+            pause_all(s);
+        } else if (s->phase == RUNNING) {
             say("%s: stopping (once more to stop at once)",
                 sig == SIGINT ? "interrupted" : strsignal(sig));
             stop_learner(s, sig == SIGHUP ? SIGTERM : sig);
@@ -307,7 +320,7 @@ tg_status tg_supervise(const tg_run_plan *plan, int *code, tg_error *err) {
     supervisor s = {.plan = plan, .signals = -1, .log = -1, .parent_pipe = {-1, -1}};
     sigset_t watched, before;
     sigemptyset(&watched);
-    const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+    const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCHLD};
     for (size_t i = 0; i < TG_COUNT_OF(signals); i++) sigaddset(&watched, signals[i]);
     sigprocmask(SIG_BLOCK, &watched, &before);
     tg_status st = open_all(&s, &watched, err);

@@ -289,6 +289,9 @@ static tg_status evaluate_due(supervised *s, tg_error *err) {
         if (st == TG_OK && (!last || s->run->compat))
             st = evaluate(s, TG_SPLIT_VAL, epoch_of(s), NULL, err);
     }
+    /* transformers logs a summary at the end, and RL4LMs evaluates val at every log */
+    if (st == TG_OK && last && s->run->compat)
+        st = evaluate(s, TG_SPLIT_VAL, epoch_of(s), NULL, err);
     if (st == TG_OK && (first || last)) {
         double epoch = first ? 0 : s->args->max_steps > 0 ? epoch_of(s) : s->args->num_train_epochs;
         st = evaluate(s, TG_SPLIT_VAL, epoch, last ? "after training" : "before training", err);

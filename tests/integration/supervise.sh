@@ -67,6 +67,28 @@ expect "learner's arguments" grep -qE -- '^train --config dir/config.json --run-
 expect "worker's arguments" grep -qE -- '^--config dir/config.json --connect ipc:///tmp/textgen-[^ ]*/pool$' state/textgen-env.args
 expect "parent descriptor" grep -qE '^[0-9]+$' state/textgen-env.fd
 
+begin "Ctrl-Z stops all of them, and all go on"
+in_state() { # in_state LETTERS: within a while every process is in one of these states
+    local p all
+    for _ in $(seq 600); do
+        all=1
+        for p in $run $(pids); do [[ $(cut -d ' ' -f 3 "/proc/$p/stat" 2>/dev/null) = [$1] ]] || all=0; done
+        [ $all = 0 ] || return 0
+        sleep 0.05
+    done
+    return 1
+}
+echo 'rest "$STATE/go"; exit 0' >state/textgen-learner.do
+start --workers 2
+expect "did not start" running 2
+kill -TSTP "$run"
+expect "not all are stopped" in_state T
+kill -CONT "$run"
+expect "not all go on" in_state RSD
+touch state/go; finish
+expect "exit code $code" test "$code" -eq 0
+expect "something still runs" all_gone
+
 begin "addresses of the config's pool"
 echo 'exit 0' >state/textgen-learner.do
 start --workers 1 pool.bind=tcp://*:5999; finish
