@@ -8,19 +8,16 @@ import os
 import random
 import subprocess
 import sys
-import tempfile
-import traceback
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
-from transformers.utils import logging
 
 import check_families as families
 from gen_encoders import evaluate, random_batch, random_model, save
+from model_check import BUILD, compare, compare_gradients, compare_results, reopen, run_cases, run_tool, tame
 from wheel import wheel
 
-TOOL = os.path.join(os.environ.get("BUILD", "build"), "tests", "encoder-eval")
 FAMILIES = ["bert", "roberta", "xlm-roberta", "distilbert", "albert"]
 CAUSAL = ["gpt2", "gpt_neo", "gptj", "gpt_neox", "opt", "bloom", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2"]
 
@@ -65,12 +62,6 @@ def causal_settings(r, family):
     return s, s.get("max_position_embeddings", s.get("n_positions", 60))
 
 
-def compare(what, got, want, tolerance, failures):
-    worst = (got.reshape(want.shape) - want).abs().max().item() if want.numel() else 0.0
-    if not worst <= tolerance:
-        failures.append(f"{what}: differs by {worst:.3g}, allowed {tolerance:.3g}")
-
-
 def compare_loss(model, got, batch, seed, failures):
     """transformers' own loss of its logits and of ours."""
     kind, n = model.config.problem_type, model.config.num_labels
@@ -107,53 +98,27 @@ def compare_outputs(got, want, offsets, failures):
             compare(name, got[name], want[name], 2e-5, failures)
     if "labels" in want:
         compare("scored", got["scored"], want["labels"], 2e-5, failures)
-    largest = max(v.abs().max().item() for k, v in want.items() if k.startswith("mixed."))
-    for name, grad in want.items():
-        if name.startswith("mixed."):  # a gradient that is nothing but rounding has no relative size
-            compare(name, got[name], grad, 1e-3 * max(grad.abs().max().item(), 1e-3 * largest), failures)
+    compare_gradients(got, want, failures)
 
 
 def compare_saved(model, folder, batch, failures):
-    kind = AutoModel if model.base_model is model else AutoModelForSequenceClassification
-    again, info = kind.from_pretrained(folder, output_loading_info=True, attn_implementation="eager")
-    again = again.float().eval()
-    for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"):
-        if info.get(kind):
-            failures.append(f"saved folder: {kind}: {info[kind]}")
-    with torch.no_grad():  # torch's products depend on where in a mapped file a tensor lies; its own copies are aligned
-        for p in again.parameters():
-            p.data = p.data.clone()
-    for begin, end in zip(batch[2], batch[2][1:]):
-        ids = torch.tensor([batch[0][begin:end]])
-        with torch.no_grad():
-            if not torch.equal(model(ids)[0], again(ids)[0]):
-                failures.append("saved folder: results are not the same bits")
+    again = reopen(AutoModel if model.base_model is model else AutoModelForSequenceClassification, folder, failures)
+    compare_results(model, again, [dict(input_ids=torch.tensor([batch[0][begin:end]])) for begin, end in zip(batch[2], batch[2][1:])], failures)
 
 
-def run_tool(folder, want, scratch, failures, saved=None, backends=("cpu",)):
-    given, out = os.path.join(scratch, "batch.safetensors"), os.path.join(scratch, "result.safetensors")
-    save_file({k: v for k, v in want.items() if k in ("tokens", "offsets", "types", "dlabels", "dvalue")}, given)
-    got = None
-    for backend in backends:
-        done = subprocess.run([TOOL, folder, given, out, "--backend", backend] + (["--save", saved] if saved else []),
-                              capture_output=True, text=True)
-        if done.returncode:
-            failures.append(f"{backend}: exit {done.returncode}: {done.stderr.strip()}")
-            continue
-        got, found = load_file(out), []
-        compare_outputs(got, want, want["offsets"].tolist(), found)
-        failures += [f"{backend}: {f}" for f in found]
-    return got
+def run_encoder(folder, want, scratch, failures, saved, backends=("cpu",)):
+    given = {k: v for k, v in want.items() if k in ("tokens", "offsets", "types", "dlabels", "dvalue")}
+    return run_tool("encoder-eval", folder, given, scratch, backends, saved,
+                    lambda got, found: compare_outputs(got, want, want["offsets"].tolist(), found), failures)
 
 
 def run_case(family, seed, scratch):
+    if family == "minilm":
+        return run_minilm(scratch)
     r = random.Random(f"{family} {seed}")
     settings, longest = (causal_settings if family in CAUSAL else random_settings)(r, family)
     model, head = random_model(family, seed, settings)
-    with torch.no_grad():  # keep states of order one whatever the width
-        for p in model.parameters():
-            if p.dim() == 2:
-                p.mul_(min(1.0, 5.0 / p.shape[-1] ** 0.5))
+    tame(model)
     folder, saved = os.path.join(scratch, f"{family}{seed}"), os.path.join(scratch, f"{family}{seed}.out")
     save(model, head, folder)
     lengths = [r.randint(1, longest) for _ in range(r.randint(0, 5))] + [longest]
@@ -165,7 +130,7 @@ def run_case(family, seed, scratch):
                     batch[0][i] = settings["pad_token_id"]
     want = evaluate(model, head, batch, seed)
     failures = []
-    got = run_tool(folder, want, scratch, failures, saved, ("ref", "cpu"))
+    got = run_encoder(folder, want, scratch, failures, saved, ("ref", "cpu"))
     if os.path.isdir(saved):
         compare_saved(model, saved, batch, failures)
     if got and "labels" in want:
@@ -201,11 +166,11 @@ def run_minilm(scratch):
     subprocess.run(["cp", "-r", folder, with_head], check=True)
     save_file({"value_head.weight": head.detach()}, os.path.join(with_head, "value_head.safetensors"))
     failures, saved = [], os.path.join(scratch, "minilm.out")
-    run_tool(with_head, want, scratch, failures, saved)
+    run_encoder(with_head, want, scratch, failures, saved)
     if os.path.isdir(saved):
         compare_saved(model, saved, (tokens, types, offsets), failures)
     lines = "".join(f"{t}\t{SENTENCES[i - 1]}\n" if i % 3 == 1 else f"{t}\n" for i, t in enumerate(SENTENCES))
-    done = subprocess.run([os.path.join(os.environ.get("BUILD", "build"), "textgen"), "classify", "--model", folder, "--embed", "mean"],
+    done = subprocess.run([os.path.join(BUILD, "textgen"), "classify", "--model", folder, "--embed", "mean"],
                           input=lines, capture_output=True, text=True)
     if done.returncode:
         failures.append(f"classify: exit {done.returncode}: {done.stderr.strip()}")
@@ -216,33 +181,6 @@ def run_minilm(scratch):
     return {}, failures
 
 
-def main():
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    torch.set_num_threads(1)
-    passed = failed = 0
-    first = int(os.environ.get("SEED", 100))
-    print(f"SEED={first}")
-    with tempfile.TemporaryDirectory() as scratch:
-        cases = [(f, s) for f in os.environ.get("FAMILY", " ".join(FAMILIES + CAUSAL + ["minilm"])).split()
-                 for s in range(first, first + (1 if f == "minilm" else int(os.environ.get("CASES", 1 if f in CAUSAL else 4))))]
-        for family, seed in cases:
-            try:
-                done = run_minilm(scratch) if family == "minilm" else run_case(family, seed, scratch)
-            except Exception:
-                done = {}, [traceback.format_exc()]
-            if done is None:
-                continue
-            settings, failures = done
-            if failures:
-                failed += 1
-                print(f"not ok FAMILY={family} SEED={seed} CASES=1: {settings}")
-                print("".join(f"    {f}\n" for f in failures[:12]), end="")
-            else:
-                passed += 1
-    print(f"{passed} passed, {failed} failed")
-    return failed > 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    asked = os.environ.get("CASES")
+    sys.exit(run_cases({**{f: int(asked or 4) for f in FAMILIES}, **{f: int(asked or 1) for f in CAUSAL}, "minilm": 1}, run_case))

@@ -4,19 +4,15 @@ CASES (default 3, for each family), FAMILY (default all) and SEED come from the 
 """
 import os
 import random
-import subprocess
 import sys
-import tempfile
-import traceback
 
 import torch
-from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
-from transformers.utils import logging
 
 from gen_families import IDS, evaluate, random_batch, random_model, save
+from model_check import compare, compare_bits, compare_gradients, compare_results, reopen, run_cases, run_tool, tame
 
-TOOL = os.path.join(os.environ.get("BUILD", "build"), "tests", "model-eval")
+LISTS = ("tokens", "offsets", "act_row", "act_token", "dlogp", "dentropy", "dvalue")
 
 
 def rope(r, positions, head_dim, partial=None):
@@ -92,12 +88,6 @@ def random_settings(r, family):
     return llama_like(r, family)
 
 
-def compare(what, got, want, tolerance, failures):
-    worst = (got.reshape(want.shape) - want).abs().max().item() if want.numel() else 0.0
-    if not worst <= tolerance:
-        failures.append(f"{what}: differs by {worst:.3g}, allowed {tolerance:.3g}")
-
-
 def compare_decoded(got, want, failures, taken):
     """The decoder beside the pass: every token's log-prob; taken: those of the actions, and all within rounding of logits that are large."""
     decoded, packed = torch.log_softmax(got["decoded"], -1), torch.log_softmax(got["logits"], -1)
@@ -111,41 +101,21 @@ def compare_outputs(got, want, failures, taken=False, tolerance=2e-5):
     for name in ("logits", "logp", "entropy", "value"):
         compare(name, got[name], want[name], tolerance, failures)
     compare_decoded(got, want, failures, taken)
-    largest = max(v.abs().max().item() for k, v in want.items() if k.startswith("mixed."))
-    for name, grad in want.items():
-        if name.startswith("mixed."):  # a gradient that is nothing but rounding has no relative size
-            compare(name, got[name], grad, 1e-3 * max(grad.abs().max().item(), 1e-3 * largest), failures)
+    compare_gradients(got, want, failures)
 
 
 def compare_saved(model, folder, batch, failures):
-    """transformers opens our folder: the same bits in, the same bits out."""
-    again, info = AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True, attn_implementation="eager")
-    again = again.float().eval()
-    for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"):
-        if info.get(kind):
-            failures.append(f"saved folder: {kind}: {info[kind]}")
-    with torch.no_grad():  # torch's products depend on where in a mapped file a tensor lies; its own copies are aligned
-        for p in again.parameters():
-            p.data = p.data.clone()
-    ours = dict(again.named_parameters())
-    for name, p in model.named_parameters():
-        if name not in ours or not torch.equal(p, ours[name]):
-            failures.append(f"saved folder: {name} is not the same bits")
-    for begin, end in zip(batch[1], batch[1][1:]):
-        ids = torch.tensor([batch[0][begin:end]])
-        with torch.no_grad():
-            if not torch.equal(model(ids).logits, again(ids).logits):
-                failures.append("saved folder: logits are not the same bits")
+    """The same bits in, the same bits out."""
+    again = reopen(AutoModelForCausalLM, folder, failures)
+    compare_bits(model, again, failures)
+    compare_results(model, again, [dict(input_ids=torch.tensor([batch[0][begin:end]])) for begin, end in zip(batch[1], batch[1][1:])], failures)
 
 
 def run_case(family, seed, scratch):
     r = random.Random(f"{family} {seed}")
     settings = random_settings(r, family)
     model, head = random_model(family, seed, settings)
-    with torch.no_grad():  # keep logits of order one whatever the width
-        for p in model.parameters():
-            if p.dim() == 2:
-                p.mul_(min(1.0, 5.0 / p.shape[-1] ** 0.5))
+    tame(model)
     folder, saved = os.path.join(scratch, f"{family}{seed}"), os.path.join(scratch, f"{family}{seed}.out")
     save(model, head, folder)
     longest = settings.get("max_position_embeddings", settings.get("n_positions", 60))
@@ -153,17 +123,9 @@ def run_case(family, seed, scratch):
     batch = random_batch(seed, settings["vocab_size"], lengths, [r.randint(1, n) for n in lengths])
     weights = torch.randn(3, len(batch[2]), generator=torch.Generator().manual_seed(seed))
     want = evaluate(model, head, batch, weights)
-    given, out = os.path.join(scratch, "batch.safetensors"), os.path.join(scratch, "result.safetensors")
-    save_file({k: want[k] for k in ("tokens", "offsets", "act_row", "act_token", "dlogp", "dentropy", "dvalue")}, given)
     failures = []
-    for backend in ("cpu", "ref") if sum(lengths) * settings["vocab_size"] < 10000 else ("cpu",):
-        done = subprocess.run([TOOL, folder, given, out, "--backend", backend, "--save", saved], capture_output=True, text=True)
-        if done.returncode:
-            failures.append(f"{backend}: exit {done.returncode}: {done.stderr.strip()}")
-            continue
-        found = []
-        compare_outputs(load_file(out), want, found)
-        failures += [f"{backend}: {f}" for f in found]
+    backends = ("cpu", "ref") if sum(lengths) * settings["vocab_size"] < 10000 else ("cpu",)
+    run_tool("model-eval", folder, {k: want[k] for k in LISTS}, scratch, backends, saved, lambda got, found: compare_outputs(got, want, found), failures)
     if os.path.isdir(saved):
         compare_saved(model, saved, batch, failures)
     return settings, failures
@@ -172,29 +134,5 @@ def run_case(family, seed, scratch):
 FAMILIES = ["gpt_neo", "gptj", "gpt_neox", "opt", "bloom", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2"]
 
 
-def main():
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    torch.set_num_threads(1)
-    passed = failed = 0
-    first = int(os.environ.get("SEED", 100))
-    print(f"SEED={first}")
-    with tempfile.TemporaryDirectory() as scratch:
-        for family in os.environ.get("FAMILY", " ".join(FAMILIES)).split():
-            for seed in range(first, first + int(os.environ.get("CASES", 3))):
-                try:
-                    settings, failures = run_case(family, seed, scratch)
-                except Exception:
-                    settings, failures = {}, [traceback.format_exc()]
-                if failures:
-                    failed += 1
-                    print(f"not ok FAMILY={family} SEED={seed} CASES=1: {settings}")
-                    print("".join(f"    {f}\n" for f in failures[:12]), end="")
-                else:
-                    passed += 1
-    print(f"{passed} passed, {failed} failed")
-    return failed > 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases({family: int(os.environ.get("CASES", 3)) for family in FAMILIES}, run_case))

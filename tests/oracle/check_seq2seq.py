@@ -5,20 +5,17 @@ CASES (default 4, for each family), FAMILY (default all) and SEED come from the 
 """
 import os
 import random
-import subprocess
 import sys
-import tempfile
-import traceback
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from transformers import AutoModelForSeq2SeqLM
-from transformers.utils import logging
 
-from check_families import TOOL, compare, compare_outputs
+from check_families import compare_outputs
 from gen_families import save
 from gen_gpt2 import random_batch
 from gen_seq2seq import evaluate, random_model, random_sources
+from model_check import compare, compare_bits, compare_results, reopen, run_cases, run_tool, tame
 
 LISTS = ("tokens", "offsets", "act_row", "act_token", "src_tokens", "src_offsets", "dlogp", "dentropy", "dvalue")
 
@@ -47,40 +44,21 @@ def bart_settings(r, family):
 
 
 def compare_saved(model, folder, want, failures):
-    """transformers opens our folder: the same bits in, the same bits out."""
-    again, info = AutoModelForSeq2SeqLM.from_pretrained(folder, output_loading_info=True, attn_implementation="eager")
-    again = again.float().eval()
+    """The same bits in, the same bits out."""
     unused = {"model.shared.weight"} if "model.decoder.embed_tokens.weight" in load_file(os.path.join(folder, "model.safetensors")) else set()
-    for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"):
-        if set(info.get(kind) or []) - unused:
-            failures.append(f"saved folder: {kind}: {info[kind]}")
-    with torch.no_grad():  # torch's products depend on where in a mapped file a tensor lies; its own copies are aligned
-        for p in again.parameters():
-            p.data = p.data.clone()
-    ours = dict(list(again.named_parameters()) + list(again.named_buffers()))
-    for name, p in list(model.named_parameters()) + list(model.named_buffers()):
-        if name not in unused and (name not in ours or not torch.equal(p, ours[name])):
-            failures.append(f"saved folder: {name} is not the same bits")
-    for i in range(len(want["offsets"]) - 1):
-        ids = want["src_tokens"][want["src_offsets"][i]:want["src_offsets"][i + 1]][None]
-        answer = want["tokens"][want["offsets"][i]:want["offsets"][i + 1]][None]
-        with torch.no_grad():
-            if not torch.equal(model(input_ids=ids, decoder_input_ids=answer).logits, again(input_ids=ids, decoder_input_ids=answer).logits):
-                failures.append("saved folder: logits are not the same bits")
+    again = reopen(AutoModelForSeq2SeqLM, folder, failures, unused)
+    compare_bits(model, again, failures, unused)
+    rows = lambda key, offsets, i: want[key][want[offsets][i]:want[offsets][i + 1]][None]
+    compare_results(model, again, [dict(input_ids=rows("src_tokens", "src_offsets", i), decoder_input_ids=rows("tokens", "offsets", i))
+                                   for i in range(len(want["offsets"]) - 1)], failures)
 
 
 def compare_model(folder, saved, model, want, scratch, failures, backends, taken=False, tolerance=2e-5):
-    given, out = os.path.join(scratch, "batch.safetensors"), os.path.join(scratch, "result.safetensors")
-    save_file({k: want[k] for k in LISTS}, given)
-    for backend in backends:
-        done = subprocess.run([TOOL, folder, given, out, "--backend", backend, "--save", saved], capture_output=True, text=True)
-        if done.returncode:
-            failures.append(f"{backend}: exit {done.returncode}: {done.stderr.strip()}")
-            continue
-        found, got = [], load_file(out)
+    def compare_all(got, found):
         compare("states", got["states"], want["states"], 2e-5, found)
         compare_outputs(got, want, found, taken, tolerance)
-        failures += [f"{backend}: {f}" for f in found]
+
+    run_tool("model-eval", folder, {k: want[k] for k in LISTS}, scratch, backends, saved, compare_all, failures)
     if os.path.isdir(saved):
         compare_saved(model, saved, want, failures)
 
@@ -90,10 +68,7 @@ def run_case(family, seed, scratch):
     t5 = family in ("t5", "mt5")
     settings = t5_settings(r) if t5 else bart_settings(r, family)
     model, head = random_model(family, seed, settings, own_head=t5 and r.random() < 0.5)
-    with torch.no_grad():  # keep logits of order one whatever the width
-        for p in model.parameters():
-            if p.dim() == 2 and p.requires_grad:
-                p.mul_(min(1.0, 5.0 / p.shape[-1] ** 0.5))
+    tame(model)
     folder, saved = os.path.join(scratch, f"{family}{seed}"), os.path.join(scratch, f"{family}{seed}.out")
     save(model, head, folder)
     longest = settings.get("max_position_embeddings", 80)
@@ -111,29 +86,5 @@ def run_case(family, seed, scratch):
 FAMILIES = ["t5", "mt5", "bart", "mbart", "marian", "pegasus", "blenderbot", "blenderbot-small"]
 
 
-def main():
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    torch.set_num_threads(1)
-    passed = failed = 0
-    first = int(os.environ.get("SEED", 100))
-    print(f"SEED={first}")
-    with tempfile.TemporaryDirectory() as scratch:
-        for family in os.environ.get("FAMILY", " ".join(FAMILIES)).split():
-            for seed in range(first, first + int(os.environ.get("CASES", 4))):
-                try:
-                    settings, failures = run_case(family, seed, scratch)
-                except Exception:
-                    settings, failures = {}, [traceback.format_exc()]
-                if failures:
-                    failed += 1
-                    print(f"not ok FAMILY={family} SEED={seed} CASES=1: {settings}")
-                    print("".join(f"    {f}\n" for f in failures[:12]), end="")
-                else:
-                    passed += 1
-    print(f"{passed} passed, {failed} failed")
-    return failed > 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases({family: int(os.environ.get("CASES", 4)) for family in FAMILIES}, run_case))

@@ -2,7 +2,9 @@
 
 #include "common/base/check.h"
 #include "common/base/rng.h"
+#include "tests/support/tg_test.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,4 +65,24 @@ void tg_tiny_fill(tg_tiny_batch *b, const tg_arch *arch, const int *lengths, int
                           .offsets = b->offsets,
                           .act_row = b->act_row,
                           .act_token = b->act_token};
+}
+
+tg_backend *tg_tiny_backend(const char *name, int threads) {
+    tg_backend *be = NULL;
+    tg_error err;
+    CHECK_OK(tg_backend_open(&be, name, threads, &err));
+    return be;
+}
+
+tg_pass_caps tg_tiny_caps(const tg_batch *b) {
+    return (tg_pass_caps){.tokens = b->n_tokens, .seqs = b->n_seqs, .actions = b->n_actions};
+}
+
+double tg_tiny_worst(const float *a, const float *b, size_t n) {
+    double w = 0;
+    for (size_t i = 0; i < n; i++) {
+        double d = fabs((double)a[i] - (double)b[i]);
+        if (!(d <= w)) w = d;
+    }
+    return w;
 }

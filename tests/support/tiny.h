@@ -17,4 +17,9 @@ typedef struct tg_tiny_batch {
 void tg_tiny_fill(tg_tiny_batch *b, const tg_arch *arch, const int *lengths, int n, int prompt,
                   uint64_t seed);
 
+tg_backend *tg_tiny_backend(const char *name,
+                            int threads);     /* a failed check when it does not open */
+tg_pass_caps tg_tiny_caps(const tg_batch *b); /* as many as the batch has */
+double tg_tiny_worst(const float *a, const float *b, size_t n); /* largest difference; NaN stays */
+
 #endif

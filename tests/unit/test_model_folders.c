@@ -1,0 +1,242 @@
+/* Model folders made by hand: tensors missing, extra or misshapen, shards, bad configs, each refused by name. */
+#include "common/base/file.h"
+#include "common/nn/model.h"
+#include "common/nn/safetensors.h"
+#include "tests/support/small_model.h"
+#include "tests/support/tg_test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static tg_error err;
+
+struct edit {
+    const char *drop, *rename, *to, *also; /* tensor names */
+    int cut;                               /* of shape[0] of `drop`, instead of dropping it */
+    float also_adds;                       /* `also` is wte with this added */
+    bool bare;                             /* without "transformer." */
+    tg_dtype dtype;
+};
+
+/* Writes m's tensors to folder/model.safetensors, edited. */
+static void write_edited(const tg_model *m, const char *folder, struct edit e) {
+    static char names[64][TG_PARAM_NAME_MAX];
+    tg_st_write list[64];
+    float *x = tg_small_weights(m);
+    size_t n = 0;
+    for (size_t i = 0; i < m->params.n; i++) {
+        const tg_param *p = &m->params.list[i];
+        const char *name = p->name;
+        bool hit = e.drop && !strcmp(name, e.drop);
+        if (hit && !e.cut) continue;
+        if (e.rename && !strcmp(name, e.rename)) name = e.to;
+        if (e.bare && !strncmp(name, "transformer.", 12)) name += 12;
+        strcpy(names[n], name);
+        list[n] = (tg_st_write){
+            .name = names[n], .dtype = TG_F32, .ndim = p->ndim, .data = x + p->offset};
+        for (int d = 0; d < p->ndim; d++) list[n].shape[d] = p->shape[d];
+        if (hit) list[n].shape[0] -= e.cut;
+        n++;
+    }
+    float *extra = malloc(88 * sizeof *extra);
+    for (int i = 0; i < 88; i++) extra[i] = x[i] + e.also_adds;
+    if (e.also)
+        list[n++] = (tg_st_write){
+            .name = e.also, .dtype = e.dtype, .ndim = 2, .shape = {11, 8}, .data = extra};
+    char path[400];
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    CHECK_OK(tg_safetensors_write(path, list, n, NULL, &err));
+    free(extra);
+    free(x);
+}
+
+TEST(tensors_missing_extra_or_misshapen_are_named) {
+    static const struct {
+        struct edit edit;
+        tg_status status;
+        const char *says[3];
+    } table[] = {
+        {{0}, TG_OK, {0}},
+        {{.bare = true}, TG_OK, {0}},
+        {{.also = "lm_head.weight"}, TG_OK, {0}},
+        {{.drop = "transformer.wte.weight", .also = "lm_head.weight"}, TG_OK, {0}},
+        {{.also = "transformer.h.1.attn.masked_bias"}, TG_OK, {0}},
+        {{.also = "h.0.attn.bias"}, TG_OK, {0}},
+        {{.also = "lm_head.weight", .also_adds = 1},
+         TG_DATA,
+         {"lm_head.weight", "ties", "tie_word_embeddings"}},
+        {{.also = "wte.weight"}, TG_DATA, {"wte.weight", "same parameter", NULL}},
+        {{.also = "v_head.weight"}, TG_DATA, {"v_head.weight", "not part of", NULL}},
+        {{.also = "transformer.h.2.ln_1.weight"},
+         TG_DATA,
+         {"transformer.h.2.ln_1.weight", "not part of", NULL}},
+        {{.also = "transformer.h..attn.bias"}, TG_DATA, {"not part of", NULL, NULL}},
+        {{.drop = "transformer.h.1.ln_2.bias"},
+         TG_DATA,
+         {"transformer.h.1.ln_2.bias", "missing", "(8)"}},
+        {{.drop = "transformer.wte.weight", .cut = 1},
+         TG_DATA,
+         {"transformer.wte.weight", "expected shape (11, 8)", "found (10, 8)"}},
+        {{.rename = "transformer.ln_f.bias", .to = "transformer.ln_g.bias"},
+         TG_DATA,
+         {"transformer.ln_g.bias", "not part", NULL}},
+        {{.drop = "transformer.wte.weight", .also = "transformer.wte.weight", .dtype = TG_I32},
+         TG_DATA,
+         {"transformer.wte.weight", "found I32", NULL}},
+    };
+    tg_backend *be = tg_small_backend();
+    tg_arch a = tg_small_arch();
+    tg_model *m;
+    REQUIRE_OK(tg_model_create(&m, be, &a, 0, 3, &err));
+    const char *folder = tg_small_path("edited");
+    REQUIRE_OK(tg_model_save(m, folder, &err));
+    size_t used = be->bytes_used;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        write_edited(m, folder, table[i].edit);
+        tg_model *back = NULL;
+        err.msg[0] = '\0';
+        tg_status st = tg_model_open(&back, be, folder, 0, 1, &err);
+        tg_check(st == table[i].status, __FILE__, __LINE__, "case %zu: %d %s", i, (int)st, err.msg);
+        for (int k = 0; k < 3 && table[i].says[k]; k++)
+            tg_check(strstr(err.msg, table[i].says[k]), __FILE__, __LINE__,
+                     "case %zu: \"%s\" should say \"%s\"", i, err.msg, table[i].says[k]);
+        if (st == TG_OK) {
+            CHECK(tg_small_same(m, back));
+            tg_model_destroy(&back);
+        }
+        CHECK_EQ(be->bytes_used, used);
+    }
+    tg_model_destroy(&m);
+    tg_backend_close(&be);
+}
+
+TEST(a_large_tensor_is_loaded_in_pieces) {
+    tg_backend *be = tg_small_backend();
+    tg_arch a = tg_small_arch();
+    a.vocab_size = 300000; /* more than two pieces, not a whole number of them */
+    tg_model *m, *back;
+    REQUIRE_OK(tg_model_create(&m, be, &a, 0, 3, &err));
+    REQUIRE_OK(tg_model_save(m, tg_small_path("large"), &err));
+    REQUIRE_OK(tg_model_open(&back, be, tg_small_path("large"), TG_MODEL_TRAINABLE, 1, &err));
+    CHECK(tg_small_same(m, back));
+    tg_model_destroy(&m);
+    tg_model_destroy(&back);
+    tg_backend_close(&be);
+}
+
+TEST(shards_are_read_through_the_index) {
+    tg_backend *be = tg_small_backend();
+    tg_arch a = tg_small_arch();
+    tg_model *m, *back;
+    REQUIRE_OK(tg_model_create(&m, be, &a, 0, 3, &err));
+    REQUIRE_OK(tg_model_save(m, tg_small_path("shards"), &err));
+    CHECK_EQ(remove(tg_small_path("shards/model.safetensors")), 0);
+    CHECK_EQ(tg_model_open(&back, be, tg_small_path("shards"), 0, 1, &err), TG_NOINPUT);
+    float *x = tg_small_weights(m);
+    tg_buf index = {0};
+    tg_buf_puts(&index, "{\"metadata\":{\"total_size\":1},\"weight_map\":{");
+    tg_st_write list[64];
+    for (int s = 0; s < 2; s++) {
+        size_t n = 0;
+        for (size_t i = (size_t)s; i < m->params.n; i += 2) {
+            const tg_param *p = &m->params.list[i];
+            list[n] = (tg_st_write){
+                .name = p->name, .dtype = TG_F32, .ndim = p->ndim, .data = x + p->offset};
+            for (int d = 0; d < p->ndim; d++) list[n].shape[d] = p->shape[d];
+            tg_buf_printf(&index, "%s\"%s\":\"part%d.safetensors\"", i ? "," : "", p->name, s);
+            n++;
+        }
+        CHECK_OK(tg_safetensors_write(
+            tg_small_path(s ? "shards/part1.safetensors" : "shards/part0.safetensors"), list, n,
+            NULL, &err));
+        if (s == 0) tg_buf_puts(&index, "");
+    }
+    tg_buf_puts(&index, "}}");
+    CHECK_OK(tg_file_write_atomic(tg_small_path("shards/model.safetensors.index.json"), index.data,
+                                  index.len, &err));
+    tg_status st = tg_model_open(&back, be, tg_small_path("shards"), 0, 1, &err);
+    tg_check(st == TG_OK, __FILE__, __LINE__, "%s", err.msg);
+    if (st == TG_OK) CHECK(tg_small_same(m, back));
+    tg_model_destroy(&back);
+    CHECK_EQ(remove(tg_small_path("shards/part1.safetensors")), 0);
+    CHECK_EQ(tg_model_open(&back, be, tg_small_path("shards"), 0, 1, &err), TG_NOINPUT);
+    CHECK(strstr(err.msg, "part1.safetensors") != NULL);
+    const char *bad = "{\"weight_map\":{\"a\":\"../x\"}}";
+    CHECK_OK(tg_file_write_atomic(tg_small_path("shards/model.safetensors.index.json"), bad,
+                                  strlen(bad), &err));
+    CHECK_EQ(tg_model_open(&back, be, tg_small_path("shards"), 0, 1, &err), TG_DATA);
+    tg_buf_fini(&index);
+    free(x);
+    tg_model_destroy(&m);
+    tg_backend_close(&be);
+}
+
+TEST(bad_configs_are_refused_with_file_key_and_reason) {
+    static const struct {
+        const char *text;
+        tg_status status;
+        const char *says;
+    } table[] = {
+        {"{\"model_type\":\"gpt2\"}", TG_OK, ""},
+        {"{\"model_type\":\"gpt2\",\"n_inner\":null,\"hidden_size\":24}", TG_OK, ""},
+        {"{\"model_type\":\"gpt2\",\"eos_token_id\":[3,4],\"bos_token_id\":null}", TG_OK, ""},
+        {"", TG_DATA, "JSON"},
+        {"[]", TG_DATA, "object"},
+        {"{\"n_embd\":8", TG_DATA, "config.json:1"},
+        {"{\"n_embd\":8}", TG_DATA, "model_type"},
+        {"{\"model_type\":3}", TG_DATA, "model_type"},
+        {"{\"model_type\":\"mamba\"}", TG_UNSUPPORTED, "mamba"},
+        {"{\"model_type\":\"gpt2\",\"model_type\":\"gpt2\"}", TG_DATA, "duplicate"},
+        {"{\"model_type\":\"gpt2\",\"n_embd\":\"8\"}", TG_DATA,
+         "n_embd: expected an integer from 1 to 65536, found \"8\""},
+        {"{\"model_type\":\"gpt2\",\"n_embd\":8.5}", TG_DATA, "n_embd"},
+        {"{\"model_type\":\"gpt2\",\"n_embd\":0}", TG_DATA, "n_embd"},
+        {"{\"model_type\":\"gpt2\",\"n_embd\":10,\"n_head\":3}", TG_DATA, "multiple of n_head"},
+        {"{\"model_type\":\"gpt2\",\"n_layer\":1000000}", TG_DATA, "n_layer"},
+        {"{\"model_type\":\"gpt2\",\"vocab_size\":-1}", TG_DATA, "vocab_size"},
+        {"{\"model_type\":\"gpt2\",\"activation_function\":\"relu\"}", TG_UNSUPPORTED, "relu"},
+        {"{\"model_type\":\"gpt2\",\"add_cross_attention\":true}", TG_UNSUPPORTED,
+         "add_cross_attention"},
+        {"{\"model_type\":\"gpt2\",\"tie_word_embeddings\":\"yes\"}", TG_DATA,
+         "tie_word_embeddings"},
+        {"{\"model_type\":\"gpt2\",\"layer_norm_epsilon\":\"x\"}", TG_DATA, "layer_norm_epsilon"},
+        {"{\"model_type\":\"gpt2\",\"eos_token_id\":\"x\"}", TG_DATA, "eos_token_id"},
+    };
+    tg_arch a;
+    CHECK_EQ(tg_arch_load(&a, tg_small_path("none"), &err), TG_NOINPUT);
+    CHECK_OK(tg_dir_create(tg_small_path("configs"), &err));
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        CHECK_OK(tg_file_write_atomic(tg_small_path("configs/config.json"), table[i].text,
+                                      strlen(table[i].text), &err));
+        err.msg[0] = '\0';
+        tg_status st = tg_arch_load(&a, tg_small_path("configs"), &err);
+        tg_check(st == table[i].status && strstr(err.msg, table[i].says), __FILE__, __LINE__,
+                 "case %zu: %d \"%s\" should say \"%s\"", i, (int)st, err.msg, table[i].says);
+        if (st != TG_OK) CHECK(strstr(err.msg, "config.json") != NULL);
+        if (i == 0)
+            CHECK(a.width == 768 && a.n_layers == 12 && a.mlp_width == 3072 && a.tied_head &&
+                  a.eos_id == 50256);
+        if (i == 1) CHECK(a.width == 24 && a.mlp_width == 96);
+        if (i == 2) CHECK(a.eos_id == 3 && a.bos_id == -1);
+    }
+}
+
+TEST(architectures_that_make_no_model_are_refused) {
+    tg_backend *be = tg_small_backend();
+    tg_model *m;
+    tg_arch a = tg_small_arch();
+    a.n_layers = 0;
+    CHECK_EQ(tg_model_create(&m, be, &a, 0, 1, &err), TG_DATA);
+    a = tg_small_arch();
+    a.n_kv_heads = 3;
+    CHECK_EQ(tg_model_create(&m, be, &a, 0, 1, &err), TG_DATA);
+    a = tg_small_arch();
+    strcpy(a.family, "x");
+    CHECK_EQ(tg_model_create(&m, be, &a, 0, 1, &err), TG_UNSUPPORTED);
+    CHECK_EQ(tg_model_bytes(&a, 0), 0);
+    CHECK_EQ(tg_model_open(&m, be, "/nowhere", 0, 1, &err), TG_NOINPUT);
+    CHECK(m == NULL);
+    tg_backend_close(&be);
+}
+
+TEST_MAIN
