@@ -57,7 +57,8 @@ size_t tg_generator_bytes(const tg_arch *arch, const tg_gen_settings *s, tg_deco
     const size_t decoder = tg_decoder_bytes(arch, caps), row = V * sizeof(float);
     const size_t spaces = (size_t)TG_MIN(threads, caps.slots) * 5 * row; /* tg_gen_space_init */
     const size_t tokens = n * (s->num_beams > 1 ? 10 : 3) * len * sizeof(int32_t);
-    const size_t masks = n * len * (size_t)tg_mask_words((int)V) * sizeof(uint32_t);
+    const size_t masks =
+        n * (s->num_beams > 1 ? 1 : len) * (size_t)tg_mask_words((int)V) * sizeof(uint32_t);
     return decoder + n * row + spaces + tokens + (masked ? decoder + n * row + masks : 0);
 }
 
