@@ -1,4 +1,5 @@
-/* Matrix products at the shapes of a GPT-2 training step: our matmul beside one big call of OpenBLAS with its own threads.
+/* Matrix products at the shapes of a GPT-2 training step: our matmul beside one big call of OpenBLAS, and of oneDNN where it is installed
+ * (Debian: libdnnl-dev), with their own threads.
  *
  *   bench_gemm [THREADS]     (0 or nothing: one per CPU); a table on stdout, JSON lines into $TEXTGEN_BENCH_JSON when set */
 #include "common/base/alloc.h"
@@ -8,6 +9,7 @@
 #include "tests/support/bench_line.h"
 
 #include <cblas.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +55,32 @@ static void library(tg_backend *be, const shape *s, float *c, const float *a, co
                 s->accumulate ? 1 : 0, c, s->N);
 }
 
+/* oneDNN's product of row-major matrices; NULL: not installed. */
+typedef int onednn_sgemm(char ta, char tb, int64_t M, int64_t N, int64_t K, float alpha,
+                         const float *a, int64_t lda, const float *b, int64_t ldb, float beta,
+                         float *c, int64_t ldc);
+static onednn_sgemm *sgemm;
+
+/* Its threads are OpenMP's, which reads their number when it is loaded. The library stays until the end of the process. */
+static void find_onednn(int threads) {
+    static const char *const names[] = {"libdnnl.so.2", "libdnnl.so.3", "libdnnl.so"};
+    char count[16];
+    snprintf(count, sizeof count, "%d", threads);
+    setenv("OMP_NUM_THREADS", count, 1);
+    for (int i = 0; i < 3 && !sgemm; i++) {
+        void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL), *f = NULL;
+        if (library) f = dlsym(library, "dnnl_sgemm");
+        memcpy(&sgemm, &f, sizeof sgemm);
+    }
+    if (!sgemm) printf("oneDNN is not installed (Debian: libdnnl-dev): its column is empty\n");
+}
+
+static void onednn(tg_backend *be, const shape *s, float *c, const float *a, const float *b) {
+    (void)be;
+    sgemm(s->ta ? 'T' : 'N', s->tb ? 'T' : 'N', s->M, s->N, s->K, 1, a, s->ta ? s->M : s->K, b,
+          s->tb ? s->K : s->N, s->accumulate ? 1 : 0, c, s->N);
+}
+
 /* With one thread, the time that it had a CPU: other programs then hardly disturb the figure. */
 static double now(const tg_backend *be) {
     struct timespec t;
@@ -90,8 +118,9 @@ int main(int argc, char **argv) {
     const char *path = getenv("TEXTGEN_BENCH_JSON");
     FILE *json = path ? fopen(path, "a") : NULL;
     const int n = tg_team_size(be->team);
-    printf("%-20s %24s %12s %12s   GFLOP/s, %d threads\n", "matrix product", "M x N x K", "ours",
-           "OpenBLAS", n);
+    find_onednn(n);
+    printf("%-20s %24s %12s %12s %12s   GFLOP/s, %d threads\n", "matrix product", "M x N x K",
+           "ours", "OpenBLAS", "oneDNN", n);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const shape *s = &shapes[i];
         size_t na = (size_t)s->M * (size_t)s->K, nb = (size_t)s->K * (size_t)s->N,
@@ -109,19 +138,26 @@ int main(int argc, char **argv) {
         openblas_set_num_threads(n);
         double y = best_gflops(library, be, s, c, a, b);
         openblas_set_num_threads(1);
-        printf("%-20s %9d x%6d x%5d%s %12.1f %12.1f\n", s->what, s->M, s->N, s->K,
-               s->ta ? "'" : " ", x, y);
+        double z = sgemm ? best_gflops(onednn, be, s, c, a, b) : 0;
+        printf("%-20s %9d x%6d x%5d%s %12.1f %12.1f", s->what, s->M, s->N, s->K, s->ta ? "'" : " ",
+               x, y);
+        if (z > 0)
+            printf(" %12.1f\n", z);
+        else
+            printf(" %12s\n", "-");
         if (strchr(s->what, '/')) { /* the peers have it too */
             const double flops = 2.0 * s->M * s->N * s->K;
             tg_bench_line(&(tg_bench_result){s->what, flops / x * 1e-9, flops, 0, 0, NULL});
             tg_bench_line(&(tg_bench_result){s->what, flops / y * 1e-9, flops, 0, 0, "OpenBLAS"});
+            if (z > 0)
+                tg_bench_line(&(tg_bench_result){s->what, flops / z * 1e-9, flops, 0, 0, "oneDNN"});
         }
         fflush(stdout);
         if (json)
             fprintf(json,
                     "{\"bench\":\"gemm\",\"case\":\"%s\",\"M\":%d,\"N\":%d,\"K\":%d,\"threads\":%d,"
-                    "\"gflops\":%.4g,\"openblas_gflops\":%.4g}\n",
-                    s->what, s->M, s->N, s->K, n, x, y);
+                    "\"gflops\":%.4g,\"openblas_gflops\":%.4g,\"onednn_gflops\":%.4g}\n",
+                    s->what, s->M, s->N, s->K, n, x, y, z);
         tg_backend_free(be, a);
         tg_backend_free(be, b);
         tg_backend_free(be, c);

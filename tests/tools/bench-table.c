@@ -1,5 +1,5 @@
-/* bench-table RESULTS.jsonl: sets each benchmark's lines side by side: ours, every peer's, how many times faster we are, and the
- * share of the machine's limit (FMA for flops, memory bandwidth for bytes, whichever takes longer), all from one run. */
+/* bench-table RESULTS.jsonl: sets each benchmark's lines side by side: ours, every peer's, how many times faster than the best of them we
+ * are, and the share of the machine's limit (FMA for flops, memory bandwidth for bytes, whichever takes longer), all from one run. */
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -63,7 +63,23 @@ static void print_time(double seconds) {
         printf("%9.2f us", seconds * 1e6);
 }
 
-static void print_line(const table *t, const line *ours, const line *l, bool first) {
+/* Ours, in whatever way it was run ("textgen, bf16 weights"). */
+static bool is_ours(const line *l) {
+    return !strncmp(l->who, "textgen", strlen("textgen"));
+}
+
+/* The fastest peer's line of that name; NULL: none. */
+static const line *best_peer(const table *t, const char *name) {
+    const line *best = NULL;
+    for (int i = 0; i < t->n_lines; i++) {
+        const line *l = &t->lines[i];
+        if (!strcmp(l->name, name) && !is_ours(l) && (!best || l->seconds < best->seconds))
+            best = l;
+    }
+    return best;
+}
+
+static void print_line(const table *t, const line *l, bool first) {
     printf("%-36s %-26s ", first ? l->name : "", l->who);
     print_time(l->seconds);
     double limit = limit_seconds(t, l);
@@ -75,28 +91,22 @@ static void print_line(const table *t, const line *ours, const line *l, bool fir
         printf("  %8.0f MB", l->peak_mb);
     else
         printf("  %11s", "");
-    if (l != ours && ours) {
-        printf("  %6.2f times", l->seconds / ours->seconds);
-        if (ours->peak_mb > 0 && l->peak_mb > 0)
-            printf(", %.2f of its memory", ours->peak_mb / l->peak_mb);
+    const line *peer = best_peer(t, l->name);
+    if (is_ours(l) && peer) {
+        printf("  %6.2f times %s", peer->seconds / l->seconds, peer->who);
+        if (l->peak_mb > 0 && peer->peak_mb > 0)
+            printf(", %.2f of its memory", l->peak_mb / peer->peak_mb);
     }
     printf("\n");
 }
 
-static bool is_ours(const line *l) {
-    return !strcmp(l->who, "textgen");
-}
-
 static void print_group(const table *t, const char *name) {
-    const line *ours = NULL;
-    for (int i = 0; i < t->n_lines && !ours; i++)
-        if (!strcmp(t->lines[i].name, name) && is_ours(&t->lines[i])) ours = &t->lines[i];
     bool first = true;
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < t->n_lines; i++) {
             const line *l = &t->lines[i];
             if (strcmp(l->name, name) || is_ours(l) == (pass == 1)) continue;
-            print_line(t, ours, l, first);
+            print_line(t, l, first);
             first = false;
         }
 }
