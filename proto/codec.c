@@ -145,7 +145,7 @@ ProtobufCBinaryData tg_blob_doubles(const double *values, size_t n) {
 
 /* protobuf-c allocates from an arena that says no beyond the budget. */
 typedef struct scratch {
-    tg_arena arena;
+    tg_arena *arena;
     size_t used, budget;
     bool over_budget, no_memory;
 } scratch;
@@ -157,7 +157,7 @@ static void *scratch_alloc(void *data, size_t size) {
         return NULL;
     }
     s->used += size;
-    void *p = tg_arena_alloc(&s->arena, size);
+    void *p = tg_arena_alloc(s->arena, size);
     if (!p) s->no_memory = true;
     return p;
 }
@@ -167,8 +167,8 @@ static void scratch_free(void *data, void *p) {
     (void)p;
 }
 
-static tg_status convert(const tg_codec_row *row, const ProtobufCMessage *in, void **out,
-                         tg_decode_cost *cost, tg_error *err) {
+static tg_status convert(const tg_codec_row *row, tg_msg_pool *pool, const ProtobufCMessage *in,
+                         void **out, tg_decode_cost *cost, tg_error *err) {
     tg_block b = {0};
     union {
         tg_hello hello;
@@ -182,7 +182,7 @@ static tg_status convert(const tg_codec_row *row, const ProtobufCMessage *in, vo
     tg_status st = row->decode(&b, in, &sink, err);
     if (st != TG_OK) return st;
     cost->block = b.used;
-    void *block = tg_alloc(b.used);
+    void *block = tg_msg_alloc(pool, b.used);
     if (!block) return tg_fail_nomem(err, b.used);
     tg_block fill = {block, 0};
     st = row->decode(&fill, in, tg_block_take(&fill, 1, row->size), err);
@@ -191,8 +191,8 @@ static tg_status convert(const tg_codec_row *row, const ProtobufCMessage *in, vo
     return TG_OK;
 }
 
-tg_status tg_msg_decode_counted(tg_msg_type type, const void *bytes, size_t len, void **out,
-                                tg_decode_cost *cost, tg_error *err) {
+static tg_status decode(tg_msg_pool *pool, tg_msg_type type, const void *bytes, size_t len,
+                        void **out, tg_decode_cost *cost, tg_error *err) {
     *out = NULL;
     *cost = (tg_decode_cost){0};
     const tg_codec_row *row = row_of(type);
@@ -205,30 +205,37 @@ tg_status tg_msg_decode_counted(tg_msg_type type, const void *bytes, size_t len,
     tg_status st = tg_wire_check(row->wire, bytes, len, &items, err);
     if (st != TG_OK) return st;
     cost->bound = 2 * len + items * TG_DECODE_ITEM_COST + TG_DECODE_SLACK;
-    scratch s = {.budget = cost->bound};
+    tg_arena own = {0}, *reused = tg_msg_pool_scratch(pool);
+    scratch s = {.arena = reused ? reused : &own, .budget = cost->bound};
     ProtobufCAllocator allocator = {scratch_alloc, scratch_free, &s};
     ProtobufCMessage *in = protobuf_c_message_unpack(row->wire->desc, &allocator, len, bytes);
     cost->scratch = s.used;
     if (in) {
-        st = convert(row, in, out, cost, err);
+        st = convert(row, pool, in, out, cost, err);
     } else if (s.no_memory) {
         st = tg_fail_nomem(err, s.used);
     } else {
         st = tg_fail(err, TG_PROTOCOL, "%s: %s", tg_msg_name(type),
                      s.over_budget ? "needs more memory than its size allows" : "malformed field");
     }
-    tg_arena_fini(&s.arena);
+    if (!reused || s.used > TG_MSG_KEEP_BYTES) tg_arena_fini(s.arena);
     return st;
+}
+
+tg_status tg_msg_decode_counted(tg_msg_type type, const void *bytes, size_t len, void **out,
+                                tg_decode_cost *cost, tg_error *err) {
+    return decode(NULL, type, bytes, len, out, cost, err);
 }
 
 tg_status tg_msg_decode(tg_msg_type type, const void *bytes, size_t len, void **out,
                         tg_error *err) {
-    tg_decode_cost cost;
-    return tg_msg_decode_counted(type, bytes, len, out, &cost, err);
+    return tg_msg_decode_from(NULL, type, bytes, len, out, err);
 }
 
-void tg_msg_free(void *msg) {
-    tg_free(msg);
+tg_status tg_msg_decode_from(tg_msg_pool *pool, tg_msg_type type, const void *bytes, size_t len,
+                             void **out, tg_error *err) {
+    tg_decode_cost cost;
+    return decode(pool, type, bytes, len, out, &cost, err);
 }
 
 /* ---- encoding ------------------------------------------------------------------------------- */
@@ -254,12 +261,18 @@ static tg_status pack(const tg_codec_row *row, const ProtobufCMessage *message, 
     return TG_OK;
 }
 
-tg_status tg_msg_encode(tg_msg_type type, const void *msg, tg_buf *out, tg_error *err) {
+tg_status tg_msg_encode_in(tg_arena *arena, tg_msg_type type, const void *msg, tg_buf *out,
+                           tg_error *err) {
     const tg_codec_row *row = row_of(type);
     if (!row) return tg_fail(err, TG_BUG, "message type %d is unknown", (int)type);
+    tg_arena_reset(arena);
+    ProtobufCMessage *message = row->encode(arena, msg);
+    return message ? pack(row, message, out, err) : tg_fail_nomem(err, row->size);
+}
+
+tg_status tg_msg_encode(tg_msg_type type, const void *msg, tg_buf *out, tg_error *err) {
     tg_arena arena = {0};
-    ProtobufCMessage *message = row->encode(&arena, msg);
-    tg_status st = message ? pack(row, message, out, err) : tg_fail_nomem(err, row->size);
+    tg_status st = tg_msg_encode_in(&arena, type, msg, out, err);
     tg_arena_fini(&arena);
     return st;
 }

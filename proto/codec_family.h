@@ -9,6 +9,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/status.h"
+#include "proto/codec.h"
 #include "proto/messages.h"
 #include "proto/wire.h"
 
@@ -74,5 +75,12 @@ typedef struct tg_decode_cost {
 } tg_decode_cost;
 tg_status tg_msg_decode_counted(tg_msg_type type, const void *bytes, size_t len, void **out,
                                 tg_decode_cost *cost, tg_error *err) TG_MUST_CHECK;
+
+/* msg_pool.c */
+enum { TG_MSG_KEEP_BYTES = 1 << 20 }; /* larger memory is given back after its message */
+/* A block for a message; NULL: out of memory. pool may be NULL. */
+void *tg_msg_alloc(tg_msg_pool *pool, size_t bytes);
+/* For what a decode needs only itself; NULL without a pool. It is empty. */
+tg_arena *tg_msg_pool_scratch(tg_msg_pool *pool);
 
 #endif

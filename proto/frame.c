@@ -34,11 +34,12 @@ static uint64_t get64(const uint8_t *p) {
     return (uint64_t)get32(p) | (uint64_t)get32(p + 4) << 32;
 }
 
-tg_status tg_frame_encode(const tg_frame *head, const void *msg, tg_buf *out, tg_error *err) {
+tg_status tg_frame_encode_in(tg_arena *arena, const tg_frame *head, const void *msg, tg_buf *out,
+                             tg_error *err) {
     size_t start = out->len;
     if (!tg_buf_reserve(out, TG_FRAME_HEADER)) return tg_fail_nomem(err, TG_FRAME_HEADER);
     out->len += TG_FRAME_HEADER;
-    tg_status st = tg_msg_encode(head->type, msg, out, err);
+    tg_status st = tg_msg_encode_in(arena, head->type, msg, out, err);
     size_t payload_len = out->len - start - TG_FRAME_HEADER;
     if (st == TG_OK && payload_len > TG_LIMIT_MESSAGE - TG_FRAME_HEADER) {
         st = tg_fail(err, TG_DATA, "%s: %zu bytes, at most %d can be sent", tg_msg_name(head->type),
@@ -57,6 +58,13 @@ tg_status tg_frame_encode(const tg_frame *head, const void *msg, tg_buf *out, tg
     put32(h + 24, (uint32_t)payload_len);
     put32(h + 28, tg_crc32c(0, h + TG_FRAME_HEADER, payload_len));
     return TG_OK;
+}
+
+tg_status tg_frame_encode(const tg_frame *head, const void *msg, tg_buf *out, tg_error *err) {
+    tg_arena arena = {0};
+    tg_status st = tg_frame_encode_in(&arena, head, msg, out, err);
+    tg_arena_fini(&arena);
+    return st;
 }
 
 tg_status tg_frame_parse(const void *bytes, size_t len, tg_frame *head, const void **payload,
@@ -81,7 +89,7 @@ tg_status tg_frame_parse(const void *bytes, size_t len, tg_frame *head, const vo
     head->session = get64(h + 8);
     head->seq = get64(h + 16);
     unsigned type = get16(h + 4);
-    if (!strcmp(tg_msg_name((tg_msg_type)type), "UNKNOWN")) {
+    if (type < TG_MSG_HELLO || type > TG_MSG_CANCEL) {
         return tg_fail(err, TG_PROTOCOL, "message type %u is unknown", type);
     }
     head->type = (tg_msg_type)type;
@@ -100,9 +108,14 @@ tg_status tg_frame_parse(const void *bytes, size_t len, tg_frame *head, const vo
 
 tg_status tg_frame_decode(const void *bytes, size_t len, tg_frame *head, void **msg,
                           tg_error *err) {
+    return tg_frame_decode_from(NULL, bytes, len, head, msg, err);
+}
+
+tg_status tg_frame_decode_from(tg_msg_pool *pool, const void *bytes, size_t len, tg_frame *head,
+                               void **msg, tg_error *err) {
     const void *payload;
     size_t payload_len;
     *msg = NULL;
     tg_status st = tg_frame_parse(bytes, len, head, &payload, &payload_len, err);
-    return st == TG_OK ? tg_msg_decode(head->type, payload, payload_len, msg, err) : st;
+    return st == TG_OK ? tg_msg_decode_from(pool, head->type, payload, payload_len, msg, err) : st;
 }

@@ -16,8 +16,10 @@
 #ifndef TG_PROTO_FRAME_H
 #define TG_PROTO_FRAME_H
 
+#include "common/base/arena.h"
 #include "common/base/buf.h"
 #include "common/base/status.h"
+#include "proto/codec.h"
 #include "proto/messages.h"
 
 #include <stddef.h>
@@ -40,6 +42,10 @@ typedef struct tg_frame {
 tg_status tg_frame_encode(const tg_frame *head, const void *msg, tg_buf *out,
                           tg_error *err) TG_MUST_CHECK;
 
+/* With memory that is used again: see tg_msg_encode_in. */
+tg_status tg_frame_encode_in(tg_arena *arena, const tg_frame *head, const void *msg, tg_buf *out,
+                             tg_error *err) TG_MUST_CHECK;
+
 /* Checks a frame without decoding it. *payload points into bytes. TG_PROTOCOL says which check
  * failed; head is filled as far as it could be read (type 0 when unknown), so that an answer can be
  * addressed. */
@@ -49,5 +55,8 @@ tg_status tg_frame_parse(const void *bytes, size_t len, tg_frame *head, const vo
 /* tg_frame_parse and tg_msg_decode: *msg is owned (tg_msg_free). */
 tg_status tg_frame_decode(const void *bytes, size_t len, tg_frame *head, void **msg,
                           tg_error *err) TG_MUST_CHECK;
+/* From a pool; NULL: from the heap. */
+tg_status tg_frame_decode_from(tg_msg_pool *pool, const void *bytes, size_t len, tg_frame *head,
+                               void **msg, tg_error *err) TG_MUST_CHECK;
 
 #endif

@@ -98,6 +98,8 @@ static void close_sockets(tg_endpoint *ep, int linger_ms) {
 static void release(tg_endpoint *ep) {
     tg_outqueue_fini(&ep->out);
     tg_buf_fini(&ep->scratch);
+    tg_arena_fini(&ep->encode);
+    tg_msg_pool_release(&ep->pool);
     tg_free(ep->address);
     tg_free(ep);
 }
@@ -196,6 +198,7 @@ tg_status tg_endpoint_open(tg_endpoint **out, tg_net *net, uv_loop_t *loop,
     ep->out.max_bytes = ep->opts.max_queue_bytes;
     ep->address = tg_strdup(opts->address);
     ep->opts.address = ep->address;
+    if (opts->recycle) ep->pool = tg_msg_pool_create(); /* without one: from the heap */
     tg_status st =
         ep->address ? open_all(ep, loop, err) : tg_fail_nomem(err, strlen(opts->address));
     if (st != TG_OK) {

@@ -29,12 +29,13 @@ typedef uint64_t tg_peer;
 typedef struct tg_endpoint tg_endpoint;
 
 typedef struct tg_endpoint_opts {
-    const char *address;    /* ipc://PATH or tcp://HOST:PORT */
-    bool listen;            /* bind a ROUTER; else connect a DEALER */
-    bool insecure;          /* allow listening on a non-loopback tcp address without keys */
-    size_t max_message;     /* 0: TG_LIMIT_MESSAGE */
-    int high_water;         /* messages libzmq may hold per peer and direction; 0: 1024 */
-    size_t max_queue;       /* further messages held per peer when libzmq takes no more; 0: 1024 */
+    const char *address; /* ipc://PATH or tcp://HOST:PORT */
+    bool listen;         /* bind a ROUTER; else connect a DEALER */
+    bool insecure;       /* allow listening on a non-loopback tcp address without keys */
+    bool recycle;        /* messages are freed on the loop's thread: their memory is used again */
+    size_t max_message;  /* 0: TG_LIMIT_MESSAGE */
+    int high_water;      /* messages libzmq may hold per peer and direction; 0: 1024 */
+    size_t max_queue;    /* further messages held per peer when libzmq takes no more; 0: 1024 */
     size_t max_queue_bytes; /* 0: 2 * max_message */
     /* msg is the receiver's: tg_msg_free. May close the endpoint. */
     void (*on_message)(void *arg, tg_peer peer, const tg_frame *head, void *msg);

@@ -23,6 +23,8 @@ struct tg_endpoint {
     tg_outqueue out;
     tg_buf scratch;
     size_t send_limit;
+    tg_arena encode;   /* of the message being sent */
+    tg_msg_pool *pool; /* NULL: messages come from the heap */
     tg_endpoint_stats stats;
     zmq_msg_t *at_hand; /* the message being handled; NULL outside on_message */
 };

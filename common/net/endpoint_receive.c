@@ -50,7 +50,8 @@ static void handle_frame(tg_endpoint *ep, tg_peer peer, zmq_msg_t *part, bool wh
     } else if (!whole) {
         st = tg_fail(&err, TG_PROTOCOL, "a frame is one message part");
     } else {
-        st = tg_frame_decode(zmq_msg_data(part), zmq_msg_size(part), &head, &msg, &err);
+        st = tg_frame_decode_from(ep->pool, zmq_msg_data(part), zmq_msg_size(part), &head, &msg,
+                                  &err);
     }
     if (st != TG_OK) {
         handle_bad(ep, peer, &head, &err);

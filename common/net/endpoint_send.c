@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+enum { KEEP_BYTES = 1 << 20 }; /* of the buffers, after a message */
+
 tg_peer tg_peer_pack(const void *id, size_t len) {
     if (len == 0 || len > 7) return 0;
     tg_peer peer = 0;
@@ -36,19 +38,8 @@ void tg_endpoint_limit_send(tg_endpoint *ep, size_t max_message) {
     ep->send_limit = max_message;
 }
 
-tg_status tg_endpoint_send(tg_endpoint *ep, tg_peer peer, const tg_frame *head, const void *msg,
-                           tg_error *err) {
-    TG_ASSERT(!ep->closed);
-    tg_buf_reset(&ep->scratch);
-    tg_status st = tg_frame_encode(head, msg, &ep->scratch, err);
-    if (st != TG_OK) return st;
-    if (ep->scratch.len > ep->send_limit) {
-        return tg_fail(
-            err, TG_DATA,
-            "%s of %zu bytes, at most %zu can be sent; where the other side was started, "
-            "--max-message allows more",
-            tg_msg_name(head->type), ep->scratch.len, ep->send_limit);
-    }
+/* The frame in ep->scratch: sent, or queued. */
+static tg_status post(tg_endpoint *ep, tg_peer peer, tg_error *err) {
     tg_endpoint_look_again(ep);
     if (!tg_outqueue_find(&ep->out, peer)) { /* else it must wait behind those */
         sent result = send_now(ep, peer, ep->scratch.data, ep->scratch.len);
@@ -63,6 +54,24 @@ tg_status tg_endpoint_send(tg_endpoint *ep, tg_peer peer, const tg_frame *head, 
     }
     ep->stats.refused++;
     return tg_fail(err, TG_BUSY, "the peer takes no more messages (%zu wait)", ep->opts.max_queue);
+}
+
+tg_status tg_endpoint_send(tg_endpoint *ep, tg_peer peer, const tg_frame *head, const void *msg,
+                           tg_error *err) {
+    TG_ASSERT(!ep->closed);
+    tg_buf_reset(&ep->scratch);
+    tg_status st = tg_frame_encode_in(&ep->encode, head, msg, &ep->scratch, err);
+    if (st == TG_OK && ep->scratch.len > ep->send_limit)
+        st = tg_fail(err, TG_DATA,
+                     "%s of %zu bytes, at most %zu can be sent; where the other side was started, "
+                     "--max-message allows more",
+                     tg_msg_name(head->type), ep->scratch.len, ep->send_limit);
+    if (st == TG_OK) st = post(ep, peer, err);
+    if (ep->scratch.len > KEEP_BYTES) { /* a rare giant: its memory is not kept */
+        tg_buf_fini(&ep->scratch);
+        tg_arena_fini(&ep->encode);
+    }
+    return st;
 }
 
 bool tg_endpoint_flush_one(tg_endpoint *ep) {

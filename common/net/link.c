@@ -235,6 +235,7 @@ static tg_status open_endpoint(tg_link *link, tg_error *err) {
         .listen = link->opts.listen != NULL,
         .insecure = link->opts.insecure,
         .max_message = link->opts.limits.max_message,
+        .recycle = link->opts.recycle,
         .on_message = on_message,
         .on_gone = on_gone,
         .on_connect = on_connect,

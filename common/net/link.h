@@ -62,8 +62,8 @@ typedef struct tg_link_ops {
 typedef struct tg_link_opts {
     const char *listen; /* exactly one of these two addresses */
     const char *dial;
-    bool insecure; /* see endpoint.h */
-    tg_role role;  /* ours */
+    bool insecure, recycle; /* see endpoint.h */
+    tg_role role;           /* ours */
     unsigned
         peer_roles; /* listening: TG_ROLE_BIT of those who may say Hello; 0: clients for a worker, workers else */
     const tg_env_spec *spec; /* workers: borrowed for the link's life, sent in Hello or Welcome */

@@ -275,6 +275,7 @@ static tg_status start(tg_server *s, const tg_server_opts *o, tg_error *err) {
     tg_link_opts link = {.listen = o->bind,
                          .dial = o->connect,
                          .insecure = o->insecure,
+                         .recycle = true,
                          .role = TG_ROLE_WORKER,
                          .spec = &s->spec,
                          .functions = s->functions,

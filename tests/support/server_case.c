@@ -51,11 +51,7 @@ static void *serve(void *arg) {
     return NULL;
 }
 
-bool server_case_start(server_case *f, const char *name) {
-    return server_case_start_with(f, name, true);
-}
-
-bool server_case_start_with(server_case *f, const char *name, bool deterministic) {
+static bool start(server_case *f, const char *name, const tg_reward_ops *reward) {
     char yaml[1024];
     memset(f, 0, sizeof *f);
     snprintf(yaml, sizeof yaml,
@@ -72,13 +68,25 @@ bool server_case_start_with(server_case *f, const char *name, bool deterministic
     tg_status st = tg_tree_parse(&arena, "test.yml", yaml, strlen(yaml), &root, &err);
     if (st == TG_OK) st = tg_run_config_init(&f->config, &arena, root, &err);
     if (st == TG_OK) st = tg_env_settings_read(&f->settings, &f->config, &err);
-    vary = !deterministic;
-    f->settings.reward.entry = deterministic ? &slow.entry : &varying.entry;
+    if (reward) f->settings.reward.entry = &reward->entry;
     if (st == TG_OK) st = tg_env_open(&f->env, &f->settings, &err);
     if (!tg_check(st == TG_OK, __FILE__, __LINE__, "fixture: %s", err.msg)) return false;
-    CHECK(f->env->slow_rewards);
+    CHECK_EQ(f->env->slow_rewards, reward != NULL);
+    vary = reward == &varying;
     atomic_store(&gate_open, 0);
     return pthread_create(&f->thread, NULL, serve, f) == 0;
+}
+
+bool server_case_start(server_case *f, const char *name) {
+    return start(f, name, &slow);
+}
+
+bool server_case_start_varying(server_case *f, const char *name) {
+    return start(f, name, &varying);
+}
+
+bool server_case_start_quick(server_case *f, const char *name) {
+    return start(f, name, NULL);
 }
 
 void server_case_finish(server_case *f) {

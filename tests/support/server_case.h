@@ -25,8 +25,10 @@ extern atomic_int gate_open, scoring,
 
 /* Episodes of 4 tokens, 8 slots, the gate shut. */
 bool server_case_start(server_case *f, const char *name);
-bool server_case_start_with(server_case *f, const char *name, bool deterministic);
-void server_case_finish(server_case *f); /* opens the gate */
+bool server_case_start_varying(server_case *f, const char *name); /* not deterministic */
+bool server_case_start_quick(server_case *f,
+                             const char *name); /* a reward of the server's loop instead */
+void server_case_finish(server_case *f);        /* opens the gate */
 /* Slots 10 .. 10 + n begin episode 1. */
 void server_case_reset(env_client *c, uint32_t n);
 

@@ -254,7 +254,7 @@ static tg_code restore(env_client *c, uint32_t slot, const noted *log, uint64_t 
 TEST(episodes_are_rebuilt_without_a_second_call_of_their_rewards) {
     server_case f;
     env_client c;
-    if (!server_case_start_with(&f, "restore", false)) return;
+    if (!server_case_start_varying(&f, "restore")) return;
     CHECK(!f.env->spec.deterministic);
     atomic_store(&gate_open, 1);
     REQUIRE(open_client(&f, &c, 3));
