@@ -16,8 +16,8 @@ static unsigned char *payload(tg_arena_block *b) {
     return (unsigned char *)(b + 1);
 }
 
-static tg_arena_block *block_create(size_t at_least) {
-    size_t size = at_least > ARENA_BLOCK ? at_least : ARENA_BLOCK;
+static tg_arena_block *block_create(size_t usual, size_t at_least) {
+    size_t size = at_least > usual ? at_least : usual;
     tg_arena_block *b = tg_alloc(sizeof *b + size);
     if (b) b->size = size;
     return b;
@@ -28,7 +28,7 @@ static tg_arena_block *block_with_room(tg_arena *a, size_t bytes) {
     for (tg_arena_block *b = a->current; b; b = b->next) {
         if (b->size - b->used >= bytes) return a->current = b;
     }
-    tg_arena_block *b = block_create(bytes);
+    tg_arena_block *b = block_create(a->block ? a->block : ARENA_BLOCK, bytes);
     if (!b) return NULL;
     if (a->current) {
         b->next = a->current->next;
@@ -75,5 +75,5 @@ void tg_arena_fini(tg_arena *a) {
         next = b->next;
         tg_free(b);
     }
-    *a = (tg_arena){0};
+    *a = (tg_arena){.block = a->block};
 }

@@ -16,6 +16,7 @@ typedef struct tg_arena_block tg_arena_block;
 typedef struct tg_arena {
     tg_arena_block *first; /* private */
     tg_arena_block *current;
+    size_t block; /* bytes of a block, where there are many small arenas; 0: 16 KiB */
 } tg_arena;
 
 void *tg_arena_alloc(tg_arena *a, size_t bytes); /* NULL when out of memory */

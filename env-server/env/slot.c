@@ -16,9 +16,12 @@
 /* Second key of the digest chain: separates it from other uses of SipHash here. */
 static const uint64_t DIGEST_KEY = 0x7465787467656e31ULL; /* "textgen1" */
 
+enum { SAMPLE_BLOCK = 1024 }; /* there may be 65536 slots */
+
 tg_status tg_slot_init(tg_slot *s, const tg_env *env, uint32_t id, tg_error *err) {
     memset(s, 0, sizeof *s);
     s->id = id;
+    s->arena.block = SAMPLE_BLOCK;
     s->text_tokens = SIZE_MAX;
     s->components = tg_alloc_array(env->n_rewards, sizeof *s->components);
     s->values = tg_alloc_array(env->n_rewards, sizeof *s->values);

@@ -315,8 +315,9 @@ TEST(a_leaving_worker_still_tells_what_it_holds) {
     wait_scoring(1);
     uint64_t step_seq = c.seq;
     kill(getpid(), SIGTERM);
-    tg_step_item second = {11, 1, 0, &token, 1};
-    while (env_client_step(&c, &second, 1)) continue; /* until the signal is there */
+    tg_sample_range range = {TG_SPLIT_TRAIN, 0, 1};
+    for (void *m; (m = env_client_ask(&c, TG_MSG_SAMPLE_RANGE, &range, TG_MSG_SAMPLES));)
+        tg_msg_free(m); /* until the signal is there */
     CHECK_EQ(c.error, TG_CODE_DRAINING);
     tg_snapshot_reply *s = snapshot(&c, 10);
     CHECK(s && s->n == 1 && s->items[0].live && s->items[0].n_tokens == 0);
