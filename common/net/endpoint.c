@@ -72,8 +72,8 @@ static tg_status open_monitor(tg_endpoint *ep, tg_error *err) {
     char name[64];
     snprintf(name, sizeof name, "inproc://monitor-%" PRIu32, tg_net_serial(ep->net));
     if (zmq_socket_monitor(ep->socket, name,
-                           ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
-                               TG_HANDSHAKE_FAILED) == 0) {
+                           ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED |
+                               ZMQ_EVENT_HANDSHAKE_SUCCEEDED | TG_HANDSHAKE_FAILED) == 0) {
         ep->monitor = zmq_socket(tg_net_context(ep->net), ZMQ_PAIR);
         if (ep->monitor && set_int(ep->monitor, ZMQ_LINGER, 0) &&
             zmq_connect(ep->monitor, name) == 0)

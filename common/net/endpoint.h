@@ -43,6 +43,8 @@ typedef struct tg_endpoint_opts {
     void (*on_gone)(void *arg, tg_peer peer);
     /* A connection is made (dialling: the peer can be sent to). May be NULL. */
     void (*on_connect)(void *arg);
+    /* Listening: a connection was made; fd as for on_disconnect. May be NULL. */
+    void (*on_accept)(void *arg, int fd);
     /* A transport connection dropped. A ROUTER does not say whose: fd is what tg_endpoint_fd said of its messages; probe
      * those peers with a send. May be NULL. */
     void (*on_disconnect)(void *arg, int fd);

@@ -131,6 +131,7 @@ static void drain_monitor(tg_endpoint *ep) {
     int failed = 0;
     while (!ep->closed && next_event(ep, &what, &fd)) {
         if (what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) connected = true;
+        if (what == ZMQ_EVENT_ACCEPTED && o->on_accept) o->on_accept(o->arg, fd);
         if (what & TG_HANDSHAKE_FAILED) failed |= what, ep->stats.handshakes_failed++;
         if (what != ZMQ_EVENT_DISCONNECTED || !o->on_disconnect) continue;
         if (connected && o->on_connect) o->on_connect(o->arg);

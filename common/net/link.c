@@ -151,8 +151,14 @@ static void on_gone(void *arg, tg_peer peer) {
     tg_link_probe_soon(link);
 }
 
+static void on_accept(void *arg, int fd) {
+    tg_link *link = arg;
+    tg_strangers_add(&link->strangers, fd, tg_clock_ms());
+}
+
 static void on_disconnect(void *arg, int fd) {
     tg_link *link = arg;
+    tg_strangers_remove(&link->strangers, fd);
     link->dropped = true;
     for (tg_session *s = link->sessions; s; s = s->next) {
         if (s->fd == fd || s->fd < 0) s->probes = TG_LINK_PROBES;
@@ -239,6 +245,7 @@ static tg_status open_endpoint(tg_link *link, tg_error *err) {
         .on_message = on_message,
         .on_gone = on_gone,
         .on_connect = on_connect,
+        .on_accept = on_accept,
         .on_disconnect = on_disconnect,
         .on_denied = on_denied,
         .arg = link,
@@ -286,6 +293,8 @@ static void on_tick(uv_timer_t *timer) {
     if (since < 3 * link->tick_ms) tg_sessions_judge_silence(link);
     if (!link->closed) tg_sessions_expire(link);
     if (!link->closed) check_hello_answered(link);
+    if (!link->closed)
+        link->stats.cut += tg_strangers_cut(&link->strangers, now, (uint64_t)link->opts.hello_ms);
 }
 
 /* ---- opening and closing -------------------------------------------------------------------- */
@@ -294,6 +303,7 @@ static void release(tg_link *link) {
     tg_session_table_fini(&link->by_peer);
     tg_session_table_fini(&link->by_id);
     tg_session_table_fini(&link->by_uuid);
+    tg_strangers_fini(&link->strangers);
     tg_free(link->address);
     tg_free(link);
 }
@@ -342,6 +352,7 @@ static void fill_defaults(tg_link *link) {
     tg_link_opts *o = &link->opts;
     tg_limits *l = &o->limits;
     if (o->heartbeat_ms <= 0) o->heartbeat_ms = 1000;
+    if (o->hello_ms <= 0) o->hello_ms = TG_LINK_STRANGER_MS;
     if (o->max_sessions == 0) o->max_sessions = TG_LINK_MAX_SESSIONS;
     if (o->peer_roles == 0)
         o->peer_roles = TG_ROLE_BIT(o->role == TG_ROLE_WORKER ? TG_ROLE_CLIENT : TG_ROLE_WORKER);

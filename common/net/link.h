@@ -85,6 +85,7 @@ typedef struct tg_link_opts {
     uint32_t credits;           /* listening: requests a peer may have unanswered; 0: any number */
     size_t max_sessions;        /* listening; 0: 16384 */
     size_t max_tenant_sessions; /* of them for one tenant; 0: as many as there may be */
+    int hello_ms; /* listening: a connection without a session is cut after this; 0: 10000 */
     const tg_link_ops *ops;
     void *arg;
 } tg_link_opts;
@@ -97,6 +98,7 @@ typedef struct tg_link_stats {
     uint64_t opened, lost,
         refused;               /* sessions; lost: by silence or disconnection, resumed or not */
     uint64_t resumed, expired; /* came back within the lease; did not */
+    uint64_t cut;              /* connections that did not say Hello in time */
     uint64_t overloaded;       /* requests beyond the credits */
     size_t sessions, detached; /* now; detached ones are among the sessions */
 } tg_link_stats;

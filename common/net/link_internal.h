@@ -4,11 +4,13 @@
 
 #include "common/net/link.h"
 #include "common/net/session_table.h"
+#include "common/net/strangers.h"
 
 enum {
     TG_LINK_BEATS = 3, /* silent for so many heartbeats: lost */
     TG_LINK_REMOTE_SILENCE_MS = 30000,
-    TG_LINK_HELLO_MS = 5000, /* for the answer to our Hello */
+    TG_LINK_HELLO_MS = 5000,     /* for the answer to our Hello */
+    TG_LINK_STRANGER_MS = 10000, /* for a Hello to us */
     TG_LINK_BACKOFF_MS = 250,
     TG_LINK_BACKOFF_MAX_MS = 4000,
     TG_LINK_BYE_LINGER_MS = 500,
@@ -65,6 +67,7 @@ struct tg_link {
     tg_session *sessions;
     size_t n_sessions, n_detached;
     tg_session_table by_peer, by_id, by_uuid;
+    tg_strangers strangers;
     uint8_t resume_token[16]; /* dialling: of opts.resume_session */
     uint64_t next_session;
     uint64_t allow_generation; /* of the list that all sessions were last compared with */

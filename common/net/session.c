@@ -75,6 +75,8 @@ void tg_session_drop(tg_session *s, const char *reason) {
     tg_link *link = s->link;
     unlink_session(s);
     if (link->ep && !s->detached) tg_endpoint_forget(link->ep, s->peer);
+    if (!s->detached && !s->gone && s->taken)
+        tg_strangers_add(&link->strangers, s->fd, tg_clock_ms()); /* it may say Hello again */
     if (s->taken) {
         tg_log_debug("net", "%s: session %llx ends: %s", link->address, (unsigned long long)s->id,
                      reason);
@@ -101,6 +103,7 @@ void tg_session_detach(tg_session *s, const char *reason) {
     if (link->ep) tg_endpoint_forget(link->ep, s->peer);
     s->detached = true;
     s->detached_ms = tg_clock_ms();
+    if (!s->gone) tg_strangers_add(&link->strangers, s->fd, s->detached_ms);
     s->gone = false;
     s->fd = -1;
     s->probes = 0;

@@ -1,0 +1,30 @@
+/* Connections of a listening link that have not said Hello, or whose session is over: they are cut after a while, so that nobody
+ * fills the table of files by connecting and keeping silent. Internal to common/net; the loop's thread only.
+ *
+ * libzmq cannot drop a single peer of a ROUTER. The connection's file descriptor, which it reports, can be shut down: libzmq then
+ * finds the end of the connection and closes it. What it reports is read right before, so a number that was given to
+ * another connection meanwhile is a matter of microseconds, and costs that one a reconnection. */
+#ifndef TG_NET_STRANGERS_H
+#define TG_NET_STRANGERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct tg_stranger {
+    int fd;
+    uint64_t since_ms;
+} tg_stranger;
+
+typedef struct tg_strangers {
+    tg_stranger *list; /* by age */
+    size_t n, cap;
+} tg_strangers;
+
+/* Since now, also when it was known before. Without memory it stays unknown. fd -1 is ignored, here and below. */
+void tg_strangers_add(tg_strangers *s, int fd, uint64_t now_ms);
+void tg_strangers_remove(tg_strangers *s, int fd);
+/* Cuts those that are strangers for limit_ms; returns how many. */
+size_t tg_strangers_cut(tg_strangers *s, uint64_t now_ms, uint64_t limit_ms);
+void tg_strangers_fini(tg_strangers *s);
+
+#endif
