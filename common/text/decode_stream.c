@@ -27,6 +27,7 @@ struct tg_decode_stream {
     unsigned flags;
     filter filter[MAX_FILTERS];
     size_t n;
+    tg_buf utf8;  /* of the call under way */
     tg_buf run;   /* bytes of ByteFallback tokens that may still make a character */
     int32_t last; /* BPEDecoder: the token that may be the last; -1: none */
     bool any;
@@ -68,6 +69,7 @@ void tg_decode_stream_destroy(tg_decode_stream **dp) {
     if (!d) return;
     for (size_t i = 0; i < d->n; i++) tg_buf_fini(&d->filter[i].held);
     tg_buf_fini(&d->run);
+    tg_buf_fini(&d->utf8);
     tg_free(d);
     *dp = NULL;
 }
@@ -134,16 +136,16 @@ static void run_strip(tg_decode_stream *d, size_t at) {
 
 static void run_utf8(tg_decode_stream *d, size_t at, bool end) {
     filter *f = &d->filter[at];
-    tg_buf text = {0};
+    tg_buf *text = &d->utf8;
+    tg_buf_reset(text);
     size_t used = f->held.len;
     if (end)
-        tg_utf8_append_lossy(&text, f->held.data, f->held.len);
+        tg_utf8_append_lossy(text, f->held.data, f->held.len);
     else
-        used = tg_utf8_append_known(&text, f->held.data, f->held.len);
-    d->out->failed |= text.failed;
-    if (text.len) feed(d, at + 1, text.data, text.len);
+        used = tg_utf8_append_known(text, f->held.data, f->held.len);
+    d->out->failed |= text->failed;
+    if (text->len) feed(d, at + 1, text->data, text->len);
     if (used) drop(&f->held, used);
-    tg_buf_fini(&text);
 }
 
 static void feed(tg_decode_stream *d, size_t at, const char *s, size_t len) {
@@ -228,4 +230,23 @@ tg_status tg_decode_stream_end(tg_decode_stream *d, tg_buf *out, tg_error *err) 
     for (size_t i = 0; i < d->n; i++) finish(d, i);
     d->last = -1, d->any = false;
     return out->failed ? tg_fail_nomem(err, out->len) : TG_OK;
+}
+
+static void copy(tg_buf *to, const tg_buf *from, tg_buf *out) {
+    tg_buf_reset(to);
+    if (from->len) tg_buf_append(to, from->data, from->len);
+    out->failed |= to->failed;
+}
+
+tg_status tg_decode_stream_peek(const tg_decode_stream *d, tg_decode_stream *spare, tg_buf *out,
+                                tg_error *err) {
+    for (size_t i = 0; i < d->n; i++) {
+        const filter *from = &d->filter[i];
+        filter *to = &spare->filter[i];
+        copy(&to->held, &from->held, out);
+        to->stripped = from->stripped, to->begun = from->begun;
+    }
+    copy(&spare->run, &d->run, out);
+    spare->last = d->last, spare->any = d->any;
+    return tg_decode_stream_end(spare, out, err);
 }

@@ -20,6 +20,10 @@ tg_status tg_decode_stream_create(tg_decode_stream **out, const tg_tokenizer *t,
                                   tg_error *err) TG_MUST_CHECK;
 tg_status tg_decode_stream_put(tg_decode_stream *d, int32_t id, tg_buf *out,
                                tg_error *err) TG_MUST_CHECK;
+/* Appends what _end would, but the text goes on. spare: another stream of the same tokenizer and flags, whose text is lost. In
+ * the long run nothing is allocated. */
+tg_status tg_decode_stream_peek(const tg_decode_stream *d, tg_decode_stream *spare, tg_buf *out,
+                                tg_error *err) TG_MUST_CHECK;
 tg_status tg_decode_stream_end(tg_decode_stream *d, tg_buf *out, tg_error *err) TG_MUST_CHECK;
 void tg_decode_stream_destroy(tg_decode_stream **d);
 

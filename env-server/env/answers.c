@@ -23,7 +23,7 @@ tg_code tg_env_code(tg_status status) {
 
 tg_status tg_env_decode(const tg_env *env, const int32_t *tokens, size_t n, tg_buf *text,
                         tg_error *err) {
-    static const unsigned flags = TG_DECODE_SKIP_SPECIAL | TG_DECODE_CLEAN_UP;
+    static const unsigned flags = TG_ENV_DECODE;
     tg_buf_reset(text);
     size_t known = 0;
     while (known < n && tokens[known] < env->n_tokens) known++;

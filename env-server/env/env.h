@@ -50,6 +50,7 @@ tg_status tg_env_open_tokenizer(const tg_env_settings *s, tg_tokenizer **out,
                                 tg_error *err) TG_MUST_CHECK;
 size_t tg_env_prompt_length(const tg_env_settings *s, const tg_tokenizer *tokenizer);
 
+enum { TG_ENV_DECODE = TG_DECODE_SKIP_SPECIAL | TG_DECODE_CLEAN_UP };
 /* Completion tokens to text as the rewards see it: without special tokens, spaces cleaned up; ids
  * that only the model's padded vocabulary has are left out. Replaces what text held. */
 tg_status tg_env_decode(const tg_env *env, const int32_t *tokens, size_t n, tg_buf *text,

@@ -22,7 +22,7 @@ tg_status tg_slot_init(tg_slot *s, const tg_env *env, uint32_t id, tg_error *err
     memset(s, 0, sizeof *s);
     s->id = id;
     s->arena.block = SAMPLE_BLOCK;
-    s->text_tokens = SIZE_MAX;
+    s->text_tokens = s->streamed = SIZE_MAX;
     s->components = tg_alloc_array(env->n_rewards, sizeof *s->components);
     s->values = tg_alloc_array(env->n_rewards, sizeof *s->values);
     s->cap_components = s->n_components = env->n_rewards;
@@ -40,6 +40,9 @@ void tg_slot_fini(tg_slot *s) {
     tg_free(s->values);
     tg_buf_fini(&s->text);
     tg_buf_fini(&s->shorter);
+    tg_buf_fini(&s->shown);
+    tg_decode_stream_destroy(&s->stream);
+    tg_decode_stream_destroy(&s->spare);
     tg_reward_details_fini(&s->details);
     memset(s, 0, sizeof *s);
 }
@@ -116,7 +119,7 @@ static tg_status load_episode(const tg_env *env, tg_slot *s, const tg_reset_item
 tg_status tg_slot_begin(const tg_env *env, tg_slot *s, const tg_reset_item *item, tg_error *err) {
     s->state = TG_SLOT_FREE; /* the old episode is over, whatever comes */
     s->reply.valid = false;
-    s->text_tokens = SIZE_MAX;
+    s->text_tokens = s->streamed = SIZE_MAX;
     tg_status st = load_episode(env, s, item, err);
     if (st != TG_OK) return st;
     unsigned char start[24];
@@ -212,39 +215,7 @@ static tg_code check_tokens(const tg_env *env, tg_slot *s, const tg_step_item *i
     return TG_CODE_OK;
 }
 
-/* ---- step: text and answer ----------------------------------------------------------------- */
-
-/* The text of the first n actions. The context has max_episode_length places, so start tokens are
- * pushed out at its end, as in RL4LMs. */
-static tg_status decode(const tg_env *env, tg_slot *s, size_t n, tg_error *err) {
-    if (s->text_tokens == n) return TG_OK;
-    size_t total = env->context_start.n + n, places = env->spec.max_episode_length;
-    size_t from = total > places ? total - places : 0;
-    s->text_tokens = SIZE_MAX;
-    tg_status st = tg_env_decode(env, s->context.data + from, total - from, &s->text, err);
-    if (st == TG_OK) s->text_tokens = n;
-    return st;
-}
-
-/* Strings end at NUL on the wire: such bytes are shown as U+FFFD, in place of the decoded text. */
-static const char *text_for_wire(tg_slot *s) {
-    if (!memchr(s->text.data, 0, s->text.len)) return s->text.data;
-    tg_buf shown = {0};
-    for (size_t i = 0; i < s->text.len; i++) {
-        if (s->text.data[i])
-            tg_buf_putc(&shown, s->text.data[i]);
-        else
-            tg_buf_puts(&shown, "\xEF\xBF\xBD");
-    }
-    if (shown.failed) {
-        tg_buf_fini(&shown);
-        return "";
-    }
-    tg_buf_fini(&s->text);
-    s->text = shown;
-    s->text_tokens = SIZE_MAX; /* not what the rewards may see */
-    return s->text.data;
-}
+/* ---- step: answer ----------------------------------------------------------------- */
 
 void tg_slot_answer(const tg_env *env, tg_slot *s, bool want_text, bool replayed,
                     tg_step_result *out) {
@@ -262,8 +233,8 @@ void tg_slot_answer(const tg_env *env, tg_slot *s, bool want_text, bool replayed
     out->state_digest = r->digest;
     out->components = s->components;
     out->n_components = s->n_components;
-    if ((want_text || ended(s)) && decode(env, s, tg_slot_length(env, s), &err) == TG_OK)
-        out->text = text_for_wire(s);
+    if ((want_text || ended(s)) && tg_slot_text(env, s, tg_slot_length(env, s), &err) == TG_OK)
+        out->text = tg_slot_text_for_wire(s);
 }
 
 /* ---- step: execution ----------------------------------------------------------------------- */
@@ -316,19 +287,10 @@ bool tg_slot_step_begin(const tg_env *env, tg_slot *s, const tg_step_item *item,
     return true;
 }
 
-/* Sets aside the text of the first i actions. */
-static tg_status keep_before(const tg_env *env, tg_slot *s, size_t i, tg_error *err) {
-    tg_status st = decode(env, s, i, err);
-    tg_buf text = s->shorter;
-    s->shorter = s->text, s->text = text;
-    s->text_tokens = SIZE_MAX;
-    return st;
-}
-
 /* Reward of the i-th action, whose text is decoded where some reward looks at it. */
 static tg_status score_token(const tg_env *env, tg_slot *s, size_t i, bool done, tg_error *err) {
     if (env->wants_before && i) {
-        tg_status kept = keep_before(env, s, i, err);
+        tg_status kept = tg_slot_text_before(env, s, i, err);
         if (kept != TG_OK) return kept;
     }
     for (size_t k = 0; k < env->n_rewards; k++) {
@@ -339,7 +301,7 @@ static tg_status score_token(const tg_env *env, tg_slot *s, size_t i, bool done,
             s->values[k] = (tg_reward_value){TG_REWARD_PENDING, (double)NAN};
             continue;
         }
-        tg_status st = decode(env, s, i + 1, err);
+        tg_status st = tg_slot_text(env, s, i + 1, err);
         if (st != TG_OK) return st;
         tg_reward_input in = {.sample = &s->sample, .n_tokens = i + 1, .done = done};
         in.details = &s->details;
@@ -426,7 +388,7 @@ void tg_slot_step_end(const tg_env *env, tg_slot *s, tg_step_result *out) {
     TG_ASSERT(s->state == TG_SLOT_SCORING);
     if (s->scored != TG_OK) { /* no memory, no room in a queue: as if the step had not been made */
         s->context.n = env->context_start.n + s->pending.step;
-        s->text_tokens = SIZE_MAX;
+        s->text_tokens = s->streamed = SIZE_MAX;
         s->state = s->before;
         s->reply.valid = false; /* its components are overwritten */
         refuse(s, out, TG_CODE_OVERLOADED,

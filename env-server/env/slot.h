@@ -15,6 +15,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/buf.h"
+#include "common/text/decode_stream.h"
 #include "env-server/env/env.h"
 #include "proto/messages.h"
 
@@ -56,7 +57,12 @@ typedef struct tg_slot {
     tg_status scored;         /* of tg_slot_score */
     tg_buf text;              /* the decoded context, as far as text_tokens says */
     size_t text_tokens;       /* SIZE_MAX: text is not valid */
-    tg_buf shorter;           /* the same without the newest token, while a reward wants it */
+    tg_decode_stream *stream; /* long contexts are decoded as they grow; NULL: not yet */
+    tg_decode_stream *spare;
+    size_t streamed;    /* actions that are in the stream; SIZE_MAX: none, not even the start */
+    size_t text_stable; /* bytes of text that later actions do not change */
+    tg_buf shown;       /* text for the wire, where it has NUL bytes */
+    tg_buf shorter;     /* the same without the newest token, while a reward wants it */
     tg_component *components; /* one per reward, then what these told of themselves */
     size_t n_components, cap_components;
     tg_reward_details details;

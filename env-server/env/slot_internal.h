@@ -19,4 +19,11 @@ void tg_slot_set_state(tg_slot *s, tg_stop stop);
 void tg_slot_answer(const tg_env *env, tg_slot *s, bool want_text, bool replayed,
                     tg_step_result *out);
 
+/* slot_text.c: decodes the first n actions into s->text. */
+tg_status tg_slot_text(const tg_env *env, tg_slot *s, size_t n, tg_error *err) TG_MUST_CHECK;
+/* The same into s->shorter. */
+tg_status tg_slot_text_before(const tg_env *env, tg_slot *s, size_t n, tg_error *err) TG_MUST_CHECK;
+/* s->text without NUL bytes, which end strings on the wire. */
+const char *tg_slot_text_for_wire(tg_slot *s);
+
 #endif

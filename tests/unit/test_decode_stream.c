@@ -8,9 +8,10 @@
 static void check_ids(const tg_tokenizer *t, const int32_t *ids, size_t n, unsigned flags,
                       const char *name) {
     tg_error err = {0};
-    tg_decode_stream *d = NULL;
-    tg_buf whole = {0}, out = {0};
+    tg_decode_stream *d = NULL, *spare = NULL;
+    tg_buf whole = {0}, out = {0}, part = {0};
     REQUIRE_OK(tg_decode_stream_create(&d, t, flags, &err));
+    REQUIRE_OK(tg_decode_stream_create(&spare, t, flags, &err));
     CHECK_OK(tg_tokenizer_decode(t, ids, n, flags, &whole, &err));
     for (int round = 0; round < 2; round++) {
         bool valid = true;
@@ -18,6 +19,15 @@ static void check_ids(const tg_tokenizer *t, const int32_t *ids, size_t n, unsig
         for (size_t i = 0; i < n; i++) {
             CHECK_OK(tg_decode_stream_put(d, ids[i], &out, &err));
             valid &= tg_utf8_valid_prefix(out.data, out.len) == out.len;
+            if (round == 0) continue;
+            size_t known = out.len; /* what it would be, were this the last */
+            CHECK_OK(tg_decode_stream_peek(d, spare, &out, &err));
+            tg_buf_reset(&part);
+            CHECK_OK(tg_tokenizer_decode(t, ids, i + 1, flags, &part, &err));
+            tg_check(out.len == part.len && (!out.len || !memcmp(out.data, part.data, out.len)),
+                     __FILE__, __LINE__, "%s, flags %u, %zu ids: '%s' != '%s'", name, flags, i + 1,
+                     out.data ? out.data : "", part.data ? part.data : "");
+            out.len = known;
         }
         CHECK_OK(tg_decode_stream_end(d, &out, &err));
         bool same = out.len == whole.len && (!out.len || !memcmp(out.data, whole.data, out.len));
@@ -25,6 +35,8 @@ static void check_ids(const tg_tokenizer *t, const int32_t *ids, size_t n, unsig
                  out.data ? out.data : "", whole.data ? whole.data : "");
     }
     tg_decode_stream_destroy(&d);
+    tg_decode_stream_destroy(&spare);
+    tg_buf_fini(&part);
     tg_buf_fini(&whole);
     tg_buf_fini(&out);
 }
