@@ -32,7 +32,7 @@ typedef struct tg_env {
     tg_reward *rewards;       /* it, or the parts of a weighted sum */
     size_t n_rewards;
     bool slow_rewards;    /* some reward must not run on the server's loop */
-    bool waiting_rewards; /* some reward is had elsewhere */
+    bool waiting_rewards; /* some reward is had elsewhere, or from a model that many share */
     bool wants_before;    /* some reward looks at the text without the newest token */
     bool ranked;          /* rewards judge groups of samples: an episode ends with status PENDING */
     tg_metric *metrics;

@@ -7,7 +7,8 @@
  *     tg_judge_close(&j);
  *
  * A worker has each model once (tg_judges): whoever asks for the same one shares it. Texts are packed, so that a text's result does not
- * depend on those beside it. Any thread may ask; one pass runs at a time, on the judges' own threads. */
+ * depend on those beside it. Any thread may ask; one pass runs at a time, on the judges' own threads, and takes along what waits
+ * for the same judge. */
 #ifndef TG_ENV_JUDGE_H
 #define TG_ENV_JUDGE_H
 
@@ -59,7 +60,8 @@ tg_status tg_judge_labels(tg_judge *j, const tg_encodings *rows, float *logits,
 /* TG_JUDGE_STATES: states (rows->start[n], width), of every token. */
 tg_status tg_judge_states(tg_judge *j, const tg_encodings *rows, float *states,
                           tg_error *err) TG_MUST_CHECK;
-/* TG_JUDGE_ANSWER: logits (rows->n, n_ids) of those tokens as the first one of the answer to each source. */
+/* TG_JUDGE_ANSWER: logits (rows->n, n_ids) of those tokens as the first one of the answer to each source. All who ask a judge ask for the
+ * same tokens. */
 tg_status tg_judge_answers(tg_judge *j, const tg_encodings *rows, const int32_t *ids, size_t n_ids,
                            float *logits, tg_error *err) TG_MUST_CHECK;
 /* TG_JUDGE_TEXT: perplexity of the tokens (common/nn/perplexity.h). */

@@ -56,7 +56,7 @@ tg_status tg_reward_open(tg_reward *r, const tg_reward_ops *ops, const void *opt
     r->traits = (tg_reward_traits){.terminal = ops->terminal,
                                    .wants_before = ops->wants_before,
                                    .slow = ops->slow,
-                                   .together = ops->together,
+                                   .waits = ops->waits,
                                    .deterministic = ops->deterministic};
     if (ops->traits) ops->traits(state, &r->traits);
     return TG_OK;

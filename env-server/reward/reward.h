@@ -38,11 +38,10 @@ typedef struct tg_reward_value {
 
 /* What the environment must know of an open function. */
 typedef struct tg_reward_traits {
-    bool terminal;      /* only a finished episode has a reward */
-    bool wants_before;  /* looks at the text without the newest token */
-    bool slow;          /* runs on a pool thread, never on the server's loop */
-    bool waits;         /* slow because it is had elsewhere: its thread only waits */
-    bool together;      /* cheaper for many texts at a time, and each value as if it were alone */
+    bool terminal;     /* only a finished episode has a reward */
+    bool wants_before; /* looks at the text without the newest token */
+    bool slow;         /* runs on a pool thread, never on the server's loop */
+    bool waits;        /* its thread only waits: it is had elsewhere, or in a pass for many texts */
     bool deterministic; /* a function of its input: scoring a text again gives the same number */
     bool ranked; /* judges all samples of a prompt together: one call of score() is one group */
 } tg_reward_traits;
@@ -50,7 +49,7 @@ typedef struct tg_reward_traits {
 typedef struct tg_reward_ops {
     tg_entry entry;
     size_t state_size;
-    bool terminal, wants_before, slow, together, deterministic; /* see tg_reward_traits */
+    bool terminal, wants_before, slow, waits, deterministic; /* see tg_reward_traits */
     /* Changes what follows from the options; in: the five above. May be NULL. */
     void (*traits)(const void *state, tg_reward_traits *traits);
     /* The functions inside this one: *n of them. NULL: it has none. */

@@ -16,7 +16,7 @@ import traceback
 
 import bert_score.utils as bert
 import torch
-from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification, AutoTokenizer, PreTrainedTokenizerFast
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification, AutoTokenizer, PreTrainedTokenizerFast
 from transformers.utils import logging
 
 import metric_texts
@@ -27,7 +27,7 @@ from wheel import wheel
 ENV = os.path.join(os.environ.get("BUILD", "build"), "textgen-env")
 N = int(os.environ.get("N", "24"))
 TOLERANCE = 1e-5
-TOKENIZER = {"bert": "BERT uncased", "roberta": "RoBERTa", "xlm-roberta": "mT5", "distilbert": "DistilBERT", "albert": "ALBERT lower=True", "t5": "T5, Flan"}
+TOKENIZER = {"gpt2": "GPT-2", "bert": "BERT uncased", "roberta": "RoBERTa", "xlm-roberta": "mT5", "distilbert": "DistilBERT", "albert": "ALBERT lower=True", "t5": "T5, Flan"}
 NAMES = {"bert": dict(cls_token="[CLS]", sep_token="[SEP]", pad_token="[PAD]", unk_token="[UNK]", mask_token="[MASK]"),
          "roberta": dict(cls_token="<s>", bos_token="<s>", sep_token="</s>", eos_token="</s>", pad_token="<pad>", unk_token="<unk>", mask_token="<mask>"),
          "t5": dict(eos_token="</s>", pad_token="<pad>", unk_token="<unk>")}
@@ -240,6 +240,51 @@ def case_preference(rng, made, scratch):
     return failures
 
 
+# ---- perplexity ----
+
+def perplexity(model, ids, stride):
+    """As RL4LMs's Perplexity.compute."""
+    nlls, longest = [], model.config.n_positions
+    for i in range(0, len(ids), stride):
+        begin, end = max(i + stride - longest, 0), min(i + stride, len(ids))
+        given = torch.tensor([ids[begin:end]])
+        labels = given.clone()
+        labels[:, : -(end - i)] = -100
+        with torch.no_grad():
+            nlls.append(model(given, labels=labels).loss * (end - i))
+    return torch.exp(torch.stack(nlls).sum() / len(ids)).item()
+
+
+def make_gpt2(rng, tokenizer, folder):
+    torch.manual_seed(rng.randrange(1 << 30))
+    config = AutoConfig.for_model("gpt2", vocab_size=tokenizer.get_vocab_size(), n_embd=24, n_layer=2, n_head=3, n_positions=rng.choice([32, 64]), bos_token_id=0, eos_token_id=0)
+    model = AutoModelForCausalLM.from_config(config).float().eval()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.add_(torch.randn_like(p) * 0.05)
+    model.save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|endoftext|>", bos_token="<|endoftext|>").save_pretrained(folder)
+    return model, AutoTokenizer.from_pretrained(folder)
+
+
+def case_perplexity(rng, made, scratch):
+    folder, failures = os.path.join(scratch, "model"), []
+    model, tokenizer = make_gpt2(rng, made[TOKENIZER["gpt2"]], folder)
+    rows = texts(rng, N // 3)
+    for r in rows:
+        r["meta"]["reference"] = r["prediction"]
+    for meta in (False, True):
+        given = [r["prediction"] for r in rows] if meta else [x for r in rows for x in r["references"]]
+        ids = tokenizer("\n\n".join(given)).input_ids
+        for stride in (1 if len(ids) < 200 else 5, model.config.n_positions // 2, model.config.n_positions - 3):
+            want = perplexity(model, ids, stride)
+            got = score(rows, "metric", "causal_perplexity", dict(model_name=folder, stride=stride, use_text_from_meta_data=str(meta).lower()), scratch)
+            got = got["fluency_metrics/perplexity"]["corpus"]
+            if got is None or not abs(got - want) <= TOLERANCE * want:
+                failures.append(f"stride {stride} meta {meta}: {got}, not {want}")
+    return failures
+
+
 def main():
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -251,7 +296,8 @@ def main():
         made = tokenizers(rng)
         cases = [(f"{kind} {family}", lambda k=kind, f=family, s=None: globals()["case_" + k](rng, f, made, s))
                  for kind in ("bert_score", "classifier", "bleurt") for family in ("bert", "roberta", "distilbert", "albert")]
-        cases += [("preference", lambda s=None: case_preference(rng, made, s)), ("minilm", lambda s=None: case_minilm(rng, s))]
+        cases += [("preference", lambda s=None: case_preference(rng, made, s)), ("perplexity", lambda s=None: case_perplexity(rng, made, s)),
+                  ("minilm", lambda s=None: case_minilm(rng, s))]
         for name, run in cases:
             if name == "minilm" and seed > first:
                 continue

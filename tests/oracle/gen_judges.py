@@ -22,7 +22,7 @@ def main():
     rows = judges.texts(rng, 10)
     rows[0]["prediction"] = ""
     out = {"rows": rows}
-    folder = {name: os.path.join(OUT, name) for name in ("bert", "roberta", "t5")}
+    folder = {name: os.path.join(OUT, name) for name in ("bert", "roberta", "t5", "gpt2")}
 
     model, tokenizer = judges.make_folder(rng, "bert", made["BERT uncased"], folder["bert"])
     layers = model.config.num_hidden_layers - 1
@@ -39,6 +39,10 @@ def main():
 
     model, tokenizer = judges.make_t5(rng, made["T5, Flan"], folder["t5"])
     out["t5"] = [judges.good_or_bad(model, tokenizer, r["prediction"]) for r in rows]
+
+    model, tokenizer = judges.make_gpt2(rng, made["GPT-2"], folder["gpt2"])
+    ids = tokenizer("\n\n".join(x for r in rows for x in r["references"])).input_ids
+    out["gpt2"] = {str(stride): judges.perplexity(model, ids, stride) for stride in (7, 16, model.config.n_positions)}
     with open(os.path.join(OUT, "expected.json"), "w") as f:
         json.dump(out, f, ensure_ascii=False, indent=0)
         f.write("\n")

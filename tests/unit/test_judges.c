@@ -8,6 +8,7 @@
 #include "tests/support/tg_test.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
 enum { MAX_ROWS = 32 };
 static const double TOLERANCE = 1e-5;
@@ -171,6 +172,27 @@ TEST(good_sentences_are_preferred) {
     close_golden(&g);
 }
 
+TEST(perplexity_is_counted_by_windows) {
+    struct golden g;
+    open_golden(&g);
+    const char *stride;
+    json_t *value;
+    json_t *all = json_object_get(g.root, "gpt2");
+    CHECK(json_object_size(all) == 3);
+    json_object_foreach(all, stride, value) {
+        tg_metric_out out = {.arena = &g.arena};
+        json_t *args =
+            json_pack("{s:s, s:i}", "model_name", folder_of("gpt2"), "stride", atoi(stride));
+        CHECK_OK(scoring_metric("causal_perplexity", args, false, g.items, g.n, &out, &err));
+        const tg_metric_value *v = scoring_value(&out, "fluency_metrics/perplexity");
+        CHECK(v && v->has_corpus);
+        if (v)
+            CHECK_NEAR(v->corpus, json_number_value(value), TOLERANCE * json_number_value(value));
+        json_decref(args);
+    }
+    close_golden(&g);
+}
+
 /* ---- any company, any thread ------------------------------------------------------------------- */
 
 struct all_values {
@@ -313,6 +335,10 @@ TEST(what_cannot_be_is_refused_by_name) {
     refused("bert_score", false,
             json_pack("{s:s, s:i}", "model_name", folder_of("bert"), "num_layers", 1), TG_DATA,
             "no reference");
+    refused("causal_perplexity", false, json_pack("{s:i}", "stride", 5), TG_CONFIG, "model_name");
+    refused("causal_perplexity", false,
+            json_pack("{s:s, s:i}", "model_name", folder_of("gpt2"), "stride", 5), TG_DATA,
+            "tokens");
     refused("learned_reward", true,
             json_pack("{s:s, s:i}", "model_name", folder_of("roberta"), "label_ix", 4), TG_CONFIG,
             "labels 0 to 3, found 4");
