@@ -4,6 +4,7 @@
 set -u
 BUILD=${BUILD:-build}
 textgen=$PWD/$BUILD/textgen
+. tests/support/numbers.sh
 tokenizer=$PWD/tests/golden/tokenizer/gpt2-a
 work=$(mktemp -d /tmp/textgen-accumulate.XXXXXX)
 trap 'wait; rm -rf "$work"' EXIT
@@ -12,9 +13,7 @@ export TEXTGEN_QUIET=1
 passed=0 failed=0
 bad() { failed=$((failed + 1)); echo "  $1"; [ -z "${2:-}" ] || tail -n 15 "$2" | sed 's/^/    | /'; }
 
-awk 'BEGIN { srand(1); for (i = 0; i < 64; i++) { t = ""; n = 2 + int(rand() * 9);
-    for (k = 0; k < n; k++) t = t (k ? " " : "") int(rand() * 50);
-    printf "{\"prompt\": \"<|endoftext|>\", \"references\": [\"%s\"]}\n", t } }' >texts.jsonl
+numbers_texts 64 2 9 >texts.jsonl
 head -n 2 texts.jsonl >few.jsonl
 cat >sft.yml <<YML
 tokenizer: {model_name: $tokenizer}

@@ -6,6 +6,7 @@ set -u
 BUILD=${BUILD:-build}
 case ${SANITIZE:-} in ?*) echo "0 passed, 0 failed"; exit 0 ;; esac # sanitizers have memory of their own
 textgen=$PWD/$BUILD/textgen
+. tests/support/numbers.sh
 tokenizer=$PWD/tests/golden/tokenizer/gpt2-a
 work=$(mktemp -d /tmp/textgen-memory.XXXXXX)
 trap 'wait; rm -rf "$work"' EXIT
@@ -14,8 +15,7 @@ export TEXTGEN_QUIET=1
 passed=0 failed=0
 bad() { failed=$((failed + 1)); echo "  $1"; [ -z "${2:-}" ] || tail -n 15 "$2" | sed 's/^/    | /'; }
 
-awk 'BEGIN { srand(1); for (i = 0; i < 200; i++) { t = ""; for (k = 0; k < 60; k++) t = t (k ? " " : "") int(rand() * 50);
-    printf "{\"prompt\": \"<|endoftext|>\", \"references\": [\"%s\"]}\n", t } }' >texts.jsonl
+numbers_texts 200 60 0 >texts.jsonl
 head -n 2 texts.jsonl >few.jsonl
 
 cat >sft.yml <<YML

@@ -1,5 +1,14 @@
-# For scripts that teach tiny models: their words are the numbers 1 to 20. Sourced at the root of the tree; the functions write into the current folder.
+# For scripts that teach tiny models to write numbers. Sourced at the root of the tree.
 numbers_root=$PWD
+
+# numbers_texts COUNT LEAST MORE: that many lines for the pool jsonl, each of LEAST to LEAST + MORE - 1 numbers below 50 (MORE 0: of LEAST).
+numbers_texts() {
+    awk -v count="$1" -v least="$2" -v more="$3" 'BEGIN { srand(1); for (i = 0; i < count; i++) { t = ""; n = least; if (more) n += int(rand() * more);
+        for (k = 0; k < n; k++) t = t (k ? " " : "") int(rand() * 50);
+        printf "{\"prompt\": \"<|endoftext|>\", \"references\": [\"%s\"]}\n", t } }'
+}
+
+# ---- words that are the numbers 1 to 20; the functions write into the current folder ----
 
 # numbers_model FOLDER FAMILY WORD0 WORD1 WORD2: the golden model of a family, with a tokenizer of these three words and the numbers. Sources of a model
 # that has an encoder end with </s>.
