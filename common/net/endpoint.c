@@ -20,6 +20,7 @@ enum {
     RECONNECT_MAX_MS = 1000,
     BACKLOG =
         4096, /* connections that may arrive at once, e.g. ten thousand clients of a broker that restarts */
+    QUEUE_BYTES = 16 << 20,
     N_HANDLES = 5
 };
 
@@ -193,7 +194,7 @@ tg_status tg_endpoint_open(tg_endpoint **out, tg_net *net, uv_loop_t *loop,
     ep->send_limit = ep->opts.max_message;
     if (ep->opts.high_water <= 0) ep->opts.high_water = 1024;
     if (ep->opts.max_queue == 0) ep->opts.max_queue = 1024;
-    if (ep->opts.max_queue_bytes == 0) ep->opts.max_queue_bytes = 2 * ep->opts.max_message;
+    if (ep->opts.max_queue_bytes == 0) ep->opts.max_queue_bytes = QUEUE_BYTES;
     ep->out.max_count = ep->opts.max_queue;
     ep->out.max_bytes = ep->opts.max_queue_bytes;
     ep->address = tg_strdup(opts->address);

@@ -36,7 +36,7 @@ typedef struct tg_endpoint_opts {
     size_t max_message;  /* 0: TG_LIMIT_MESSAGE */
     int high_water;      /* messages libzmq may hold per peer and direction; 0: 1024 */
     size_t max_queue;    /* further messages held per peer when libzmq takes no more; 0: 1024 */
-    size_t max_queue_bytes; /* 0: 2 * max_message */
+    size_t max_queue_bytes; /* 0: 16 MiB; one message is always held, whatever its size */
     /* msg is the receiver's: tg_msg_free. May close the endpoint. */
     void (*on_message)(void *arg, tg_peer peer, const tg_frame *head, void *msg);
     /* A queued message cannot reach its peer any more: the peer has disconnected. May be NULL. */
