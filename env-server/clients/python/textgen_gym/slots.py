@@ -232,7 +232,7 @@ class Slots:
         ids = np.asarray(actions)
         if ids.shape != (k,):
             raise ValueError(f"expected {k} actions, found shape {ids.shape}")
-        if (ids < 0).any() or (ids >= self.spec.vocab_size).any():
+        if k and (ids.min() < 0 or ids.max() >= self.spec.vocab_size):
             bad = int(ids[(ids < 0) | (ids >= self.spec.vocab_size)][0])
             raise errors.InvalidRequest(f"action {bad} is not in the vocabulary of {self.spec.vocab_size} tokens", errors.INVALID_ARGUMENT)
         ids = ids.astype("<u4")
