@@ -1,8 +1,8 @@
 /* One whole PPO iteration on a GPT-2-shaped model with random weights: 32 prompts of 64 tokens, 48 new tokens each, 5 epochs, shared
  * critic. Rewards are a rule computed here, so the figure is the engine's: generation, scoring (policy, value, reference), update.
  *
- *   bench_ppo                            f32, and the same with 8-bit Adam and recomputation; 124 M parameters
- *   bench_ppo KEY=VALUE…                 one run; layers width heads vocab, epochs, optimizer, recompute, unfrozen, microbatch
+ *   bench_ppo                            f32; with 8-bit Adam and recomputation; with bf16 rollouts and reference; 124 M parameters
+ *   bench_ppo KEY=VALUE…                 one run; layers width heads vocab, epochs, optimizer, recompute, half, unfrozen, microbatch
  * Prints a table with the memory plan beside the real peak, and one JSON line for the bench report. */
 #include "common/base/alloc.h"
 #include "common/base/check.h"
@@ -36,6 +36,7 @@ typedef struct mode {
     int64_t layers, width, heads, vocab, epochs, unfrozen, microbatch;
     const char *optimizer;
     bool recompute;
+    bool half; /* decode_dtype, kv_dtype and reference_dtype are bf16 */
 } mode;
 
 /* Resident memory now and at its highest since the last reset, in thousands of KiB as getrusage counts. */
@@ -75,13 +76,15 @@ static tg_status collect(void *arg, const tg_gen_result *r, tg_error *e) {
     return TG_OK;
 }
 
-static void generate(tg_actor_critic *ac, int32_t (*prompts)[PROMPT], collected *out) {
+static void generate(tg_actor_critic *ac, const tg_train_settings *how, int32_t (*prompts)[PROMPT],
+                     collected *out) {
     tg_gen_settings s;
     tg_arena arena = {0};
     must(tg_gen_settings_read(&s, NULL, "generation_kwargs", &arena, &err));
     s.do_sample = true;
     s.max_new_tokens = NEW;
-    s.weights = TG_WEIGHT_PACKED;
+    s.weights = how->rollout_gen.weights;
+    s.half_cache = how->rollout_gen.half_cache;
     tg_generator *g;
     must(tg_generator_create(&g, ac->policy, &s,
                              (tg_decoder_caps){.slots = PROMPTS, .len = PROMPT + NEW}, &err));
@@ -148,8 +151,17 @@ static bool parse(mode *m, const char *arg) {
         m->optimizer = arg + strlen("optimizer=");
         return true;
     }
-    m->recompute = !strcmp(arg, "recompute=true");
-    return m->recompute || !strcmp(arg, "recompute=false");
+    const struct {
+        const char *key;
+        bool *value;
+    } switches[] = {{"recompute=", &m->recompute}, {"half=", &m->half}};
+    for (size_t i = 0; i < TG_COUNT_OF(switches); i++) {
+        if (!tg_str_starts(arg, switches[i].key)) continue;
+        const char *value = arg + strlen(switches[i].key);
+        *switches[i].value = !strcmp(value, "true");
+        return *switches[i].value || !strcmp(value, "false");
+    }
+    return false;
 }
 
 static tg_arch arch_of(const mode *m) {
@@ -195,7 +207,7 @@ static void iterate(tg_actor_critic *ac, const tg_train_settings *s, figures *f)
     TG_ASSERT(c);
     reset_peak();
     double t0 = tg_clock_seconds();
-    generate(ac, prompts, c);
+    generate(ac, s, prompts, c);
     double t1 = tg_clock_seconds();
     f->generate_mb = status_mb("VmHWM");
     reset_peak();
@@ -220,7 +232,10 @@ static void print(const mode *m, const figures *f, int threads) {
     printf("PPO iteration, GPT-2 shape %d x %d, vocabulary %d: 32 prompts x 64, 48 new, %d epochs, "
            "shared critic, %s%s, %d threads\n",
            (int)m->layers, (int)m->width, (int)m->vocab, (int)m->epochs, m->optimizer,
-           m->recompute ? ", recomputation" : "", threads);
+           m->recompute ? ", recomputation"
+           : m->half    ? ", bf16 rollouts and reference"
+                        : "",
+           threads);
     printf("  generate %7.1f s   %6.0f new tokens/s   peak %5.0f MB\n", f->generate_s,
            PROMPTS * NEW / f->generate_s, f->generate_mb);
     printf("  score    %7.1f s                       peak %5.0f MB\n", f->score_s, f->score_mb);
@@ -230,13 +245,13 @@ static void print(const mode *m, const figures *f, int threads) {
            f->stats.minibatches, f->stats.first_ratio_error);
     printf("  total    %7.1f s   peak memory %.2f GB, planned %.2f GB (%+.1f %%)\n", seconds,
            peak / 1e3, f->planned / 1e3, 100 * (f->planned / peak - 1));
-    printf("json {\"bench\": \"ppo_iteration%s%s%s\", \"who\": \"textgen\", \"layers\": %d, "
+    printf("json {\"bench\": \"ppo_iteration\", \"who\": \"textgen%s%s%s%s\", \"layers\": %d, "
            "\"width\": %d, \"vocab\": %d, \"epochs\": %d, \"generate_s\": %.3f, \"score_s\": "
            "%.3f, \"update_s\": %.3f, \"seconds\": %.3f, \"peak_mb\": %.0f, \"planned_mb\": "
            "%.0f}\n",
-           plain ? "" : "_", plain ? "" : m->optimizer, m->recompute ? "_recompute" : "",
-           (int)m->layers, (int)m->width, (int)m->vocab, (int)m->epochs, f->generate_s, f->score_s,
-           f->update_s, seconds, peak, f->planned);
+           plain ? "" : ", ", plain ? "" : m->optimizer, m->recompute ? ", recompute" : "",
+           m->half ? ", bf16 rollouts" : "", (int)m->layers, (int)m->width, (int)m->vocab,
+           (int)m->epochs, f->generate_s, f->score_s, f->update_s, seconds, peak, f->planned);
 }
 
 static int run(const mode *m) {
@@ -253,6 +268,7 @@ static int run(const mode *m) {
                            .train = m->unfrozen < 0 ? TG_MODEL_TRAINABLE
                                                     : TG_MODEL_TRAIN_LAST(m->unfrozen),
                            .recompute = m->recompute,
+                           .half_reference = m->half,
                            .optim = {.kind = m->optimizer,
                                      .beta1 = 0.9,
                                      .beta2 = 0.999,
@@ -260,7 +276,11 @@ static int run(const mode *m) {
                                      .weight_decay = 1e-6,
                                      .alpha = 0.99}};
     s.eval.eval_batch_size = 1;
-    s.rollout_gen.weights = s.eval_gen.weights = TG_WEIGHT_PACKED;
+    must(tg_gen_settings_read(&s.rollout_gen, NULL, "generation_kwargs", &arena, &err));
+    s.eval_gen = s.rollout_gen;
+    s.rollout_gen.weights = m->half ? TG_WEIGHT_PACKED_BF16 : TG_WEIGHT_PACKED;
+    s.rollout_gen.half_cache = m->half;
+    s.eval_gen.weights = TG_WEIGHT_PACKED;
     must(tg_algo_find("ppo", &s.algo, &err));
     s.algo_opts = ppo_options(s.algo, m, &arena);
     figures f = {.planned = planned_mb(&s, &arch)};
@@ -271,6 +291,7 @@ static int run(const mode *m) {
                               &(tg_actor_critic_opts){.model_folder = model,
                                                       .critic = s.critic,
                                                       .reference = true,
+                                                      .half_reference = s.half_reference,
                                                       .train = s.train,
                                                       .recompute = s.recompute,
                                                       .seed = 1,
@@ -313,11 +334,14 @@ int main(int argc, char **argv) {
         if (!parse(&m, argv[i])) {
             fprintf(stderr,
                     "usage: bench_ppo [layers=N width=N heads=N vocab=N epochs=N unfrozen=N "
-                    "microbatch=N optimizer=ID recompute=true]\n");
+                    "microbatch=N optimizer=ID recompute=true half=true]\n");
             return 64;
         }
     if (argc > 1) return run(&m);
     int code = run_apart(&m);
-    m.optimizer = "adamw_8bit", m.recompute = true;
-    return code ? code : run_apart(&m);
+    mode small = m, half = m;
+    small.optimizer = "adamw_8bit", small.recompute = true;
+    half.half = true;
+    if (!code) code = run_apart(&small);
+    return code ? code : run_apart(&half);
 }
