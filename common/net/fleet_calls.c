@@ -101,7 +101,7 @@ bool tg_fleet_slot_is_busy(const tg_fleet *f, uint32_t id) {
 
 static bool grow_log(tg_fleet_slot *s, size_t n) {
     if (n <= s->cap_log) return true;
-    size_t cap = TG_MAX(2 * s->cap_log, n);
+    size_t cap = TG_MAX(TG_MAX(2 * s->cap_log, n), 16);
     int32_t *log = tg_realloc_array(s->log, cap, sizeof *log);
     if (log) s->log = log;
     double *rewards = log ? tg_realloc_array(s->rewards, cap, sizeof *rewards) : NULL;

@@ -152,13 +152,14 @@ TEST(an_owner_can_put_an_episode_back) {
     CHECK_EQ(log.n, 2);
     CHECK(log.live);
     CHECK(log.rewards[1] == x.rewards[1]);
+    double rewards[2] = {log.rewards[0], log.rewards[1]}; /* the log moves on with the slot */
     tg_restore_item item = {.slot = b,
                             .episode = 7,
                             .seed = 3,
                             .split = TG_SPLIT_TRAIN,
                             .sample = log.reset.sample,
-                            .tokens = log.tokens,
-                            .rewards = log.rewards,
+                            .tokens = tokens,
+                            .rewards = rewards,
                             .n_tokens = log.n,
                             .reset_digest = x.reset.state_digest,
                             .state_digest = log.digest};
