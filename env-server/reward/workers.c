@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/rng.h"
 #include "common/net/link.h"
 #include "env-server/reward/score_impl.h"
 #include "proto/codec.h"
@@ -13,14 +14,16 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_LINKS = 64 };
+enum { MAX_LINKS = 64, REFUSED_MS = 100, TICK_MS = 20 };
 
 /* A reward worker, or a broker with some behind it. Loop thread only. */
 typedef struct judge {
     struct judge *next;
     tg_session *session;
     size_t in_flight; /* calls of ours */
-    bool has_fn, deterministic;
+    bool has_fn;      /* it says so, or was dialled and may have workers behind it */
+    bool sure;        /* it says so */
+    bool deterministic;
 } judge;
 
 typedef struct waiting {
@@ -31,8 +34,9 @@ typedef struct waiting {
     tg_error *err;
     tg_status status;
     bool sent, done;
-    uint64_t seq, session; /* where it was sent */
-    bool repeatable;       /* sent to a function that says it is deterministic */
+    uint64_t seq, session;  /* where it was sent */
+    bool repeatable;        /* sent to a function that says it is deterministic */
+    uint64_t not_before_ms; /* refused for now: when to ask again */
     pthread_cond_t wake;
 } waiting;
 
@@ -41,6 +45,7 @@ struct tg_reward_workers {
     bool deterministic;
     uv_loop_t loop;
     uv_async_t async;
+    uv_timer_t timer; /* runs while a refused call waits */
     pthread_t thread;
     tg_net *net;
     tg_link *links[MAX_LINKS];
@@ -91,13 +96,29 @@ static tg_status take_results(const tg_score_reply *reply, waiting *w) {
     return TG_OK;
 }
 
-static tg_status take_error(const tg_wire_error *e, waiting *w) {
-    bool undone =
-        e->code == TG_CODE_OVERLOADED || e->code == TG_CODE_DRAINING || e->code == TG_CODE_FENCED;
-    w->fault->retry = undone || (w->repeatable && e->code == TG_CODE_WORKER_LOST);
-    w->fault->retry_after_ms = e->retry_after_ms;
+/* Nothing was done: the call stays, and is made again, here or elsewhere. */
+static void postpone(waiting *w, const tg_wire_error *e) {
+    uint64_t wait = e->retry_after_ms > REFUSED_MS ? e->retry_after_ms : REFUSED_MS;
+    tg_rng rng = tg_rng_at(tg_clock_ns(), TG_RNG_JITTER, w->seq, 0);
+    w->sent = false;
+    w->not_before_ms = tg_clock_ms() + wait + tg_rng_below(&rng, wait);
+    (void)tg_fail(w->err, TG_UNAVAILABLE, "%s: %.600s", tg_code_name(e->code), e->message);
+}
+
+static tg_status failed(const tg_wire_error *e, waiting *w) {
+    w->fault->retry = w->repeatable && e->code == TG_CODE_WORKER_LOST;
     return tg_fail(w->err, e->code == TG_CODE_DEADLINE_EXCEEDED ? TG_TIMEOUT : TG_UNAVAILABLE,
                    "%s: %.600s", tg_code_name(e->code), e->message);
+}
+
+/* A broker may find the function among its workers later; a worker that says it has it does not. */
+static void take_error(tg_reward_workers *j, const judge *k, const tg_wire_error *e, waiting *w) {
+    bool undone = e->code == TG_CODE_OVERLOADED || e->code == TG_CODE_DRAINING ||
+                  (e->code == TG_CODE_NOT_FOUND && k && !k->sure);
+    if (undone)
+        postpone(w, e);
+    else
+        finish(j, w, failed(e, w));
 }
 
 /* ---- workers (loop thread) ----------------------------------------------------------------- */
@@ -108,14 +129,16 @@ static judge *judge_of(tg_reward_workers *j, const tg_session *session) {
     return NULL;
 }
 
-/* Fewest calls of ours, then fewest by its own account; one that drains gets nothing. */
+/* Who says it has the function before who may have it; then fewest calls of ours, then fewest by its own account. One
+ * that drains gets nothing. */
 static judge *choose(tg_reward_workers *j) {
     judge *best = NULL;
     uint64_t best_load = UINT64_MAX;
     for (judge *k = j->judges; k; k = k->next) {
         const tg_heartbeat *beat = tg_session_last_beat(k->session);
         if (!k->has_fn || beat->draining) continue;
-        uint64_t load = ((uint64_t)k->in_flight << 32) + beat->in_flight;
+        uint64_t load =
+            ((uint64_t)!k->sure << 63) + ((uint64_t)k->in_flight << 32) + beat->in_flight;
         if (load < best_load) best = k, best_load = load;
     }
     return best;
@@ -143,11 +166,17 @@ static tg_status send_call(tg_reward_workers *j, judge *k, waiting *w) {
     return TG_OK;
 }
 
+static void on_timer(uv_timer_t *timer);
+
 static void dispatch(tg_reward_workers *j) {
+    uint64_t now = tg_clock_ms();
+    bool later = false;
     pthread_mutex_lock(&j->lock);
     for (waiting *w = j->calls, *next; w; w = next) {
         next = w->next;
-        judge *k = w->sent ? NULL : choose(j);
+        bool early = !w->sent && w->not_before_ms > now;
+        later |= early;
+        judge *k = w->sent || early ? NULL : choose(j);
         if (!k) continue;
         tg_status st = send_call(j, k, w);
         if (st == TG_OK) continue;
@@ -155,14 +184,21 @@ static void dispatch(tg_reward_workers *j) {
         finish(j, w, st);
     }
     pthread_mutex_unlock(&j->lock);
+    if (later && !uv_is_active((uv_handle_t *)&j->timer))
+        uv_timer_start(&j->timer, on_timer, TICK_MS, 0);
 }
 
-static void look_for_fn(const tg_reward_workers *j, judge *k) {
+static void on_timer(uv_timer_t *timer) {
+    dispatch(timer->data);
+}
+
+/* Whom we dialled may be a broker, whose reward workers come and go behind it. */
+static void look_for_fn(const tg_reward_workers *j, judge *k, bool dialled) {
     size_t n;
     const tg_reward_fn *f = tg_session_functions(k->session, &n);
     for (size_t i = 0; i < n; i++) {
         if (strcmp(f[i].name, j->fn)) continue;
-        k->has_fn = true;
+        k->has_fn = k->sure = true;
         k->deterministic = f[i].deterministic;
         if (j->deterministic && !f[i].deterministic)
             tg_log_warn("reward",
@@ -173,10 +209,11 @@ static void look_for_fn(const tg_reward_workers *j, judge *k) {
     /* An environment worker's rewards can be asked for by name as well. */
     const tg_env_spec *spec = tg_session_spec(k->session);
     for (size_t i = 0; spec && i < spec->n_rewards; i++)
-        k->has_fn |= !strcmp(spec->reward_names[i], j->fn);
-    if (!k->has_fn)
-        tg_log_warn("reward", "remote: a reward worker (%s) has no function '%s'",
-                    tg_session_peer_software(k->session), j->fn);
+        k->sure |= !strcmp(spec->reward_names[i], j->fn);
+    k->has_fn = k->sure || dialled;
+    if (!k->sure)
+        tg_log_warn("reward", "remote: %s has no function '%s'%s",
+                    tg_session_peer_software(k->session), j->fn, dialled ? " as yet" : "");
 }
 
 static tg_code on_open(void *arg, tg_session *session, char why[TG_LINK_WHY]) {
@@ -187,7 +224,7 @@ static tg_code on_open(void *arg, tg_session *session, char why[TG_LINK_WHY]) {
         return TG_CODE_OVERLOADED;
     }
     k->session = session;
-    look_for_fn(j, k);
+    look_for_fn(j, k, tg_session_peer_role(session) != TG_ROLE_REWARD);
     k->next = j->judges;
     j->judges = k;
     return TG_CODE_OK;
@@ -228,7 +265,10 @@ static void on_message(void *arg, tg_session *session, const tg_frame *head, voi
     bool answer = head->type == TG_MSG_SCORE_REPLY || head->type == TG_MSG_ERROR;
     pthread_mutex_lock(&j->lock);
     waiting *w = answer ? find_sent(j, tg_session_id(session), head->seq) : NULL;
-    if (w) finish(j, w, head->type == TG_MSG_ERROR ? take_error(msg, w) : take_results(msg, w));
+    if (w && head->type == TG_MSG_ERROR)
+        take_error(j, k, msg, w);
+    else if (w)
+        finish(j, w, take_results(msg, w));
     pthread_mutex_unlock(&j->lock);
     if (answer && k && k->in_flight) k->in_flight--; /* also of one that was given up */
     if (!answer)
@@ -271,6 +311,7 @@ static void on_async(uv_async_t *async) {
     for (size_t i = 0; i < j->n_links; i++) tg_link_close(&j->links[i], "the reward is closed");
     j->n_links = 0;
     uv_close((uv_handle_t *)&j->async, NULL);
+    uv_close((uv_handle_t *)&j->timer, NULL);
 }
 
 static void *run(void *arg) {
@@ -297,9 +338,12 @@ tg_status tg_reward_workers_call(tg_reward_workers *j, const tg_score_call *call
     while (!w.done && tg_score_wait_until(&w.wake, &j->lock, call->deadline_ns)) continue;
     if (!w.done) {
         take_out(j, &w);
-        w.status = tg_fail(err, TG_TIMEOUT,
+        char refusal[sizeof err->msg];
+        snprintf(refusal, sizeof refusal, "%s", w.not_before_ms ? err->msg : "");
+        w.status = tg_fail(err, TG_TIMEOUT, "%s%s%.600s",
                            w.sent ? "the reward worker did not answer in time"
-                                  : "no reward worker has the function");
+                                  : "no reward worker has the function",
+                           refusal[0] ? "; refused before: " : "", refusal);
     }
     pthread_mutex_unlock(&j->lock);
     pthread_cond_destroy(&w.wake);
@@ -370,7 +414,8 @@ tg_status tg_reward_workers_open(tg_reward_workers **out, const tg_reward_worker
         return tg_fail_nomem(err, sizeof *j);
     }
     uv_async_init(&j->loop, &j->async, on_async);
-    j->async.data = j;
+    uv_timer_init(&j->loop, &j->timer);
+    j->async.data = j->timer.data = j;
     tg_status st = open_links(j, o, err);
     if (st == TG_OK && pthread_create(&j->thread, NULL, run, j))
         st = tg_fail(err, TG_UNAVAILABLE, "remote: no thread could be started");

@@ -202,6 +202,33 @@ def through_the_environment(tally, folder):
         tally.check("remote: workers dial in", values_of(got) == [2, 0, 1], got)
 
 
+def through_a_broker(tally, folder):
+    """A broker between them: the environment and the reward workers dial its back, callers its front, in any order."""
+    front, back = f"ipc://{folder}/front.sock", f"ipc://{folder}/back.sock2"
+    config = os.path.join(folder, "c.json")
+    with open(config, "w") as f:
+        json.dump({"tokenizer": {"model_name": os.path.join(ROOT, "tests/golden/env/tokenizer")},
+                   "reward_fn": {"id": "increasing_numbers", "args": {"min_tokens": 4}},
+                   "datapool": {"id": "dummy_pool", "args": {"prompt": "Hello the", "n_samples": 10}},
+                   "env": {"n_envs": 4, "args": {"max_prompt_length": 8, "max_episode_length": 20, "terminate_on_eos": True}},
+                   "alg": {"id": "ppo"}, "train_evaluation": {"metrics": []}}, f)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    broker = subprocess.Popen([os.path.join(BUILD, "textgen-broker"), "--front", front, "--back", back], **quiet)
+    worker = subprocess.Popen([os.path.join(BUILD, "textgen-env"), "--config", config, "--connect", back], **quiet)
+    try:
+        with Judge(folder, "connect", back, wait=False):
+            got = score(folder, f'{{fn: length, connect: "{front}"}}', ["a b", "", "c"])
+            tally.check("broker: values", values_of(got) == [2, 0, 1], got)
+            got = score(folder, f'{{fn: best, connect: "{front}", ranked: true}}', ["a", "bbb", "cc"])
+            tally.check("broker: a group", values_of(got) == [0, 1, 0], got)
+            got = score(folder, f'{{fn: dies, connect: "{front}", timeout_ms: 3000}}', ["a"])
+            tally.check("broker: R8 dies in the middle of a call", values_of(got) == [None], got)
+    finally:
+        for p in (worker, broker):
+            p.terminate()
+            p.wait(30)
+
+
 def values_of(found):
     if not isinstance(found, dict):
         return found if isinstance(found, list) else str(found)
@@ -228,7 +255,7 @@ def readme(tally, folder):
 def main():
     tally = Tally()
     with tempfile.TemporaryDirectory() as folder:
-        for part in (direct, through_the_environment, readme):
+        for part in (direct, through_the_environment, through_a_broker, readme):
             try:
                 part(tally, folder)
             except Exception as e:

@@ -64,6 +64,9 @@ static void on_message(void *arg, tg_session *session, const tg_frame *head, voi
     case JUDGE_ERROR:
         tg_session_send_error(session, head, TG_CODE_INTERNAL, "the judge is ill");
         break;
+    case JUDGE_WITHOUT:
+        tg_session_send_error(session, head, TG_CODE_NOT_FOUND, "there is no such function");
+        break;
     case JUDGE_DIE:
         w->die_now = true;
         uv_async_send(&w->async);
@@ -88,7 +91,7 @@ static tg_status open_link(reward_worker *w, tg_error *err) {
                       .peer_roles = TG_ROLE_BIT(TG_ROLE_CLIENT),
                       .spec_optional = true,
                       .functions = &w->fn,
-                      .n_functions = 1,
+                      .n_functions = atomic_load(&w->fault) != JUDGE_WITHOUT,
                       .heartbeat_ms = 200,
                       .ops = &ops,
                       .arg = w};

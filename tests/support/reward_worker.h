@@ -13,7 +13,8 @@ typedef enum judge_fault {
     JUDGE_SHORT, /* a result too few */
     JUDGE_TWICE, /* the first text's result twice, the second's never */
     JUDGE_DIE, /* the connection goes in the middle of the first call, without Bye; it comes back judging well */
-    JUDGE_BUSY /* the first request is refused with OVERLOADED */
+    JUDGE_BUSY,   /* the first request is refused with OVERLOADED */
+    JUDGE_WITHOUT /* it has no function, as it says; every request is answered with NOT_FOUND */
 } judge_fault;
 
 typedef struct reward_worker reward_worker;

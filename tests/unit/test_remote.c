@@ -219,18 +219,32 @@ TEST(a_group_goes_out_whole) {
     reward_worker_stop(&w);
 }
 
-TEST(a_worker_without_the_function_is_not_asked) {
+TEST(a_worker_without_the_function_judges_nothing) {
     tg_reward r;
     tg_error err = {0};
-    reward_worker *w = reward_worker_start(ipc("other"), true, JUDGE_WELL, false);
+    reward_worker *w = reward_worker_start(ipc("other"), true, JUDGE_WITHOUT, false);
     REQUIRE(w);
     REQUIRE_OK(open_reward(&r, &err,
-                           "{id: remote, args: {fn: fluency, connect: \"%s\", timeout_ms: 300}}",
+                           "{id: remote, args: {fn: fluency, connect: \"%s\", timeout_ms: 400}}",
                            ipc("other")));
-    CHECK_EQ(ask(&r, "text", &err).status, TG_REWARD_TIMEOUT);
-    CHECK_EQ(reward_worker_requests(w), 0);
+    CHECK_EQ(ask(&r, "text", &err).status, TG_REWARD_TIMEOUT); /* a broker might find it yet */
+    CHECK(strstr(err.msg, "NOT_FOUND"));
     tg_reward_close(&r);
     reward_worker_stop(&w);
+    /* Beside one that says it has it, it is not even asked. */
+    REQUIRE_OK(open_reward(&r, &err, "{id: remote, args: {fn: length, connect: [\"%s\", \"%s\"]}}",
+                           ipc("other2"), "tcp://127.0.0.1:7697"));
+    reward_worker *without =
+        reward_worker_start("tcp://127.0.0.1:7697", true, JUDGE_WITHOUT, false);
+    w = reward_worker_start(ipc("other2"), true, JUDGE_WELL, false);
+    REQUIRE(w && without);
+    expect_lengths(&r);
+    int asked = reward_worker_requests(without); /* perhaps before the other was there */
+    for (int i = 0; i < 5; i++) expect_lengths(&r);
+    CHECK_EQ(reward_worker_requests(without), asked);
+    tg_reward_close(&r);
+    reward_worker_stop(&w);
+    reward_worker_stop(&without);
 }
 
 TEST(options_that_are_refused) {
