@@ -152,6 +152,7 @@ static tg_status open_rewards(tg_env *env, tg_error *err) {
         env->reward_names[i] = env->rewards[i].name;
         env->slow_rewards |= env->rewards[i].traits.slow;
         env->waiting_rewards |= env->rewards[i].traits.waits;
+        env->asks_ahead |= env->rewards[i].traits.waits && !env->rewards[i].traits.terminal;
         env->wants_before |= env->rewards[i].traits.wants_before;
         env->spec.deterministic &= env->rewards[i].traits.deterministic;
         env->ranked |= env->rewards[i].traits.ranked;

@@ -33,6 +33,7 @@ typedef struct tg_env {
     size_t n_rewards;
     bool slow_rewards;    /* some reward must not run on the server's loop */
     bool waiting_rewards; /* some reward is had elsewhere, or from a model that many share */
+    bool asks_ahead;      /* one of them is given for every token: asked for a whole step at once */
     bool wants_before;    /* some reward looks at the text without the newest token */
     bool ranked;          /* rewards judge groups of samples: an episode ends with status PENDING */
     tg_metric *metrics;

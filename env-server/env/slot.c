@@ -288,7 +288,8 @@ bool tg_slot_step_begin(const tg_env *env, tg_slot *s, const tg_step_item *item,
 }
 
 /* Reward of the i-th action, whose text is decoded where some reward looks at it. */
-static tg_status score_token(const tg_env *env, tg_slot *s, size_t i, bool done, tg_error *err) {
+static tg_status score_token(const tg_env *env, tg_slot *s, size_t i, bool done,
+                             tg_reward_value *const *ahead, tg_error *err) {
     if (env->wants_before && i) {
         tg_status kept = tg_slot_text_before(env, s, i, err);
         if (kept != TG_OK) return kept;
@@ -297,6 +298,10 @@ static tg_status score_token(const tg_env *env, tg_slot *s, size_t i, bool done,
         const tg_reward *r = &env->rewards[k];
         s->values[k] = (tg_reward_value){TG_REWARD_OK, 0};
         if (r->traits.terminal && !done) continue;
+        if (ahead && ahead[k]) {
+            s->values[k] = ahead[k][i - s->pending.step];
+            continue;
+        }
         if (env->ranked) { /* whoever owns the group of samples asks for the reward of all together */
             s->values[k] = (tg_reward_value){TG_REWARD_PENDING, (double)NAN};
             continue;
@@ -361,16 +366,14 @@ void tg_slot_set_state(tg_slot *s, tg_stop stop) {
                                         : TG_SLOT_RUNNING;
 }
 
-void tg_slot_score(const tg_env *env, tg_slot *s) {
+static void score_tokens(const tg_env *env, tg_slot *s, tg_reward_value *const *ahead) {
     tg_slot_reply *p = &s->pending;
     tg_error err = {0};
     uint64_t digest = s->digest;
-    p->status = TG_REWARD_OK;
-    tg_reward_details_reset(&s->details);
     for (size_t i = 0; i < p->n_applied; i++) {
         size_t at = p->step + i;
         bool done = p->stop != TG_STOP_NONE && i + 1 == p->n_applied;
-        s->scored = score_token(env, s, at, done, &err);
+        s->scored = score_token(env, s, at, done, ahead, &err);
         if (s->scored != TG_OK) return;
         tg_reward_value total;
         tg_env_combine(env, s->values, &total);
@@ -382,6 +385,17 @@ void tg_slot_score(const tg_env *env, tg_slot *s) {
     }
     p->digest = digest;
     append_details(env, s);
+}
+
+void tg_slot_score(const tg_env *env, tg_slot *s) {
+    tg_reward_value **ahead;
+    tg_arena arena = {0};
+    tg_error err = {0};
+    s->pending.status = TG_REWARD_OK;
+    tg_reward_details_reset(&s->details);
+    s->scored = tg_slot_score_ahead(env, s, &arena, &ahead, &err);
+    if (s->scored == TG_OK) score_tokens(env, s, ahead);
+    tg_arena_fini(&arena);
 }
 
 void tg_slot_step_end(const tg_env *env, tg_slot *s, tg_step_result *out) {

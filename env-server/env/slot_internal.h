@@ -18,6 +18,10 @@ void tg_slot_set_state(tg_slot *s, tg_stop stop);
 /* The answer to the step in s->reply. */
 void tg_slot_answer(const tg_env *env, tg_slot *s, bool want_text, bool replayed,
                     tg_step_result *out);
+/* (*out)[k][i]: reward k of the i-th token of the step under way, where it was asked for ahead; (*out)[k] NULL: it was not.
+ * *out NULL: none was. Everything is in the arena. TG_BUSY: no room in a queue. (slot_ahead.c) */
+tg_status tg_slot_score_ahead(const tg_env *env, tg_slot *s, tg_arena *arena,
+                              tg_reward_value ***out, tg_error *err) TG_MUST_CHECK;
 
 /* slot_text.c: decodes the first n actions into s->text. */
 tg_status tg_slot_text(const tg_env *env, tg_slot *s, size_t n, tg_error *err) TG_MUST_CHECK;

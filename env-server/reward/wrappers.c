@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { FEW = 4 };
+
 struct options {
     const tg_node *reward;
     const char *mode;
@@ -79,27 +81,51 @@ static bool no_value_yet(const struct state *s, const tg_reward_value *v) {
     return v->status == TG_REWARD_INVALID && !s->inner.traits.slow;
 }
 
+/* The values of each text and of the text before it, in one call. */
+static tg_status score_both(const struct state *s, const tg_reward_input *in, size_t n,
+                            tg_reward_input *both, tg_reward_value *values, tg_error *err) {
+    size_t m = n;
+    for (size_t i = 0; i < n; i++) {
+        both[i] = in[i];
+        both[i].done = true;
+        if (!in[i].before) continue;
+        both[m] = both[i];
+        both[m].details = NULL; /* those of the whole text are told */
+        both[m].text = in[i].before, both[m].text_len = in[i].before_len;
+        both[m++].n_tokens = in[i].n_tokens - 1;
+    }
+    if (s->inner.traits.slow) return tg_reward_score(&s->inner, both, m, values, err);
+    for (size_t i = 0; i < m; i++) {
+        tg_status st = tg_reward_score(&s->inner, &both[i], 1, &values[i], err);
+        if (st != TG_OK) return st;
+    }
+    return TG_OK;
+}
+
 static tg_status score_dense(const void *state, const tg_reward_input *in, size_t n,
                              tg_reward_value *out, tg_error *err) {
     const struct state *s = state;
-    for (size_t i = 0; i < n; i++) {
-        tg_reward_input now = in[i], before = in[i];
+    tg_reward_input few_inputs[2 * FEW];
+    tg_reward_value few_values[2 * FEW];
+    bool few = n <= FEW; /* one token at a time allocates nothing */
+    tg_reward_input *both = few ? few_inputs : tg_alloc_array(2 * n, sizeof *both);
+    tg_reward_value *values = few ? few_values : tg_alloc_array(2 * n, sizeof *values);
+    tg_status st = both && values ? score_both(s, in, n, both, values, err)
+                                  : tg_fail_nomem(err, 2 * n * sizeof *both);
+    for (size_t i = 0, m = n; i < n && st == TG_OK; i++) {
         tg_reward_value last = {TG_REWARD_OK, 0};
-        now.done = before.done = true;
-        before.details = NULL; /* those of the whole text are told */
-        before.text = in[i].before, before.text_len = in[i].before_len;
-        tg_status st = tg_reward_score(&s->inner, &now, 1, &out[i], err);
-        if (st == TG_OK && in[i].before) {
-            before.n_tokens = in[i].n_tokens - 1;
-            st = tg_reward_score(&s->inner, &before, 1, &last, err);
-        }
-        if (st != TG_OK) return st;
+        out[i] = values[i];
+        if (in[i].before) last = values[m++];
         if (no_value_yet(s, &last)) last = (tg_reward_value){TG_REWARD_OK, 0};
         if (no_value_yet(s, &out[i]) && !in[i].done) out[i] = (tg_reward_value){TG_REWARD_OK, 0};
         if (out[i].status == TG_REWARD_OK) out[i].status = last.status;
         if (out[i].status == TG_REWARD_OK) out[i].value -= last.value;
     }
-    return TG_OK;
+    if (!few) {
+        tg_free(both);
+        tg_free(values);
+    }
+    return st;
 }
 
 /* ---- per_reference ----------------------------------------------------------------------------- */

@@ -57,6 +57,17 @@ for kind in process http remote; do
     check "$kind: the same rewards as of the plug-in" "[ \"\$(rewards good-plugin)\" = \"\$(rewards good-$kind)\" ]"
 done
 
+# ---- for every token: the parts of an episode sum to its length, and one call has many of them --------------
+run dense "reward_fn={id: dense, args: {reward: {id: process, args: {command: [$BUILD/tests/reward-child]}}}}"
+check 'dense: a run' "[ $code = 0 ]" "$tmp/dense.log"
+check 'dense: the sum is that of the finished text' \
+    "paste <(rewards good-plugin) <(rewards dense) | awk 'NR == 1 { d = \$1 - \$2; exit !(d < 1e-6 && d > -1e-6) }'" "$tmp/dense.log"
+run tokens "reward_fn={id: process, args: {command: [$BUILD/tests/reward-child], per_token: true}}"
+check 'per token: a run' "[ $code = 0 ]" "$tmp/tokens.log"
+check 'per token: more than one length for each text' "paste <(rewards good-plugin) <(rewards tokens) | awk 'NR == 1 { exit !(\$2 > 2 * \$1) }'"
+requests=$(grep -c 'request [0-9]*$' "$tmp/tokens/workers.log" 2>/dev/null)
+check 'per token: one call has the tokens of a step' "[ \"\${requests:-0}\" -gt 0 ] && [ \"\${requests:-0}\" -lt 100 ]" "$tmp/tokens.log"
+
 # ---- R8: each going wrong ends a run that does not allow it, with the status and the reason ---------------
 # KIND MODE STATUS REASON
 while read -r kind mode status reason; do
