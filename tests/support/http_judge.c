@@ -49,12 +49,16 @@ static void send_text(int fd, const char *text, size_t len) {
     }
 }
 
+static void send_line(int fd, const char *text) {
+    send_text(fd, text, strlen(text));
+}
+
 static void respond(int fd, int status, const char *headers, const char *body) {
     char head[512];
     int n = snprintf(head, sizeof head, "HTTP/1.1 %d X\r\n%sContent-Length: %zu\r\n\r\n", status,
                      headers, strlen(body));
     send_text(fd, head, (size_t)n);
-    send_text(fd, body, strlen(body));
+    send_line(fd, body);
 }
 
 static void judge(int fd, const char *body, bool one_less) {
@@ -92,7 +96,7 @@ static bool serve_one(http_judge *j, int fd, char *buf) {
         return false;
     case HTTP_SHORT: judge(fd, body, true); break;
     case HTTP_HANGUP:
-        send_text(fd, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", 45);
+        send_line(fd, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{");
         return false;
     case HTTP_BUSY_ONCE:
         if (first)
@@ -113,13 +117,12 @@ static bool serve_one(http_judge *j, int fd, char *buf) {
             judge(fd, body, false);
         break;
     case HTTP_LONG: {
-        static const char chunk[] = "400\r\n";
         char data[1026];
         memset(data, ' ', sizeof data);
         memcpy(data + 1024, "\r\n", 2);
-        send_text(fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", 47);
+        send_line(fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
         for (int i = 0; i < 4096 && !atomic_load(&j->stop); i++) {
-            send_text(fd, chunk, 5);
+            send_line(fd, "400\r\n");
             send_text(fd, data, sizeof data);
         }
         return false;
