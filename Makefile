@@ -216,7 +216,7 @@ $(BUILD)/plugin/%.so: tests/plugin/%.c env-server/plugin/textgen_reward.h $(BUIL
 	$(Q)$(CC) $(filter-out -fsanitize=%,$(CFLAGS_ALL)) -shared -fPIC -Ienv-server/plugin -o $@ $<
 plugins: $(PLUGINS) ## Build the example of a reward plug-in, and those of the tests
 $(BUILD)/tests/unit/test_external $(BUILD)/tests/fuzz/fuzz_reward_plugin: | $(PLUGINS)
-$(BUILD)/tests/unit/test_external: | $(BUILD)/tests/reward-child
+$(BUILD)/tests/unit/test_external $(BUILD)/tests/unit/test_step_rewards: | $(BUILD)/tests/reward-child
 
 tests: $(BINS) $(PLUGINS) $(UNIT_BINS) $(TOOL_BINS) $(FUZZ_BINS) $(OPS_BIN) ## Build the tests without running them
 

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <time.h>
 
+enum { GRACE_MS = 200 };
+
 int tg_score_cond_init(pthread_cond_t *cond) {
     pthread_condattr_t attr;
     int code = pthread_condattr_init(&attr);
@@ -131,9 +133,10 @@ static tg_status enqueue(tg_scorer *s, ask *a, tg_error *err) {
     return TG_OK;
 }
 
-/* Lock held. Waits for all answers; what is not there at the deadline is given up. */
+/* Lock held. Waits for all answers; what is not there at the deadline is given up. The lane keeps the same deadline and
+ * knows better what was missing, so it is given a moment to say so. */
 static void await(tg_scorer *s, ask *a) {
-    uint64_t deadline = tg_clock_ns() + (uint64_t)s->opts.timeout_ms * 1000000;
+    uint64_t deadline = tg_clock_ns() + (uint64_t)(s->opts.timeout_ms + GRACE_MS) * 1000000;
     while (a->waiter.pending && tg_score_wait_until(&a->waiter.wake, &s->lock, deadline)) continue;
     for (size_t i = 0; i < a->n; i++) {
         tg_score_ticket *r = a->requests[i];

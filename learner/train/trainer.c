@@ -167,6 +167,7 @@ static tg_status send_timing(trainer *t, const iteration *it, tg_error *err) {
         {"update_s", it->update_s},
         {"episodes", it->info.episodes},
         {"failed_rewards", it->info.failed},
+        {"dropped_groups", it->info.dropped_groups},
         {"tokens", (double)it->info.tokens},
         {"tokens_per_s", (double)it->info.tokens / total},
         {"minibatches", it->stats.minibatches},

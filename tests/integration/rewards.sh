@@ -107,6 +107,26 @@ run few "reward_fn={id: process, args: {command: [$BUILD/tests/reward-child, odd
 check 'more than allowed: the run ends' "[ $code = 69 ] && grep -q max_failed_rewards '$tmp/few.log'" "$tmp/few.log"
 check 'no judge is left behind' "! pgrep -f '$BUILD/tests/reward-child' >/dev/null"
 
+# ---- a worker that is killed takes its programs along -----------------------------------------------------
+cat >"$tmp/env.yml" <<YAML
+tokenizer: {model_name: tests/golden/env/tokenizer}
+reward_fn: {id: process, args: {command: [$BUILD/tests/reward-child, ok, mark-$$], concurrency: 3}}
+datapool: {id: dummy_pool, args: {prompt: "Hello the", n_samples: 10}}
+env: {args: {max_prompt_length: 8, max_episode_length: 20}}
+alg: {id: ppo}
+train_evaluation: {metrics: []}
+YAML
+"$BUILD/textgen-env" --config "$tmp/env.yml" --bind "ipc://$tmp/env.sock" >"$tmp/env.out" 2>&1 &
+worker=$!
+disown
+wait_for "$tmp/env.out" '^textgen-env ready'
+copies() { pgrep -fc "reward-child ok mark-$$"; }
+for _ in $(seq 100); do [ "$(copies)" = 3 ] && break; sleep 0.05; done
+check 'three copies run' '[ "$(copies)" = 3 ]' "$tmp/env.out"
+kill -9 $worker
+for _ in $(seq 100); do [ "$(copies)" = 0 ] && break; sleep 0.05; done
+check 'kill -9 of the worker leaves none behind' '[ "$(copies)" = 0 ]'
+
 # ---- groups ----------------------------------------------------------------------------------------------
 awk '/<!-- example: ranked.yml -->/ { f = 1 } f && /^```$/ { exit } f && !/^(```|<!--)/' env-server/reward/README.md >"$tmp/ranked.yml"
 reward=$(sed -n '/^reward_fn:/,/^train_evaluation:/p' "$tmp/ranked.yml" | sed '$d')

@@ -225,7 +225,7 @@ TEST(a_worker_without_the_function_judges_nothing) {
     reward_worker *w = reward_worker_start(ipc("other"), true, JUDGE_WITHOUT, false);
     REQUIRE(w);
     REQUIRE_OK(open_reward(&r, &err,
-                           "{id: remote, args: {fn: fluency, connect: \"%s\", timeout_ms: 400}}",
+                           "{id: remote, args: {fn: fluency, connect: \"%s\", timeout_ms: 3000}}",
                            ipc("other")));
     CHECK_EQ(ask(&r, "text", &err).status, TG_REWARD_TIMEOUT); /* a broker might find it yet */
     CHECK(strstr(err.msg, "NOT_FOUND"));
