@@ -229,6 +229,33 @@ def through_a_broker(tally, folder):
             p.wait(30)
 
 
+def with_keys(tally, folder):
+    """A worker dials with its key; a key of another role is refused."""
+    def textgen(program, *args):
+        return [os.path.join(BUILD, program), *args]
+    for name, more in (("env", ()), ("judge", ("--role", "reward", "--allow", "allow.txt")), ("client", ("--role", "client", "--allow", "allow.txt"))):
+        subprocess.run(textgen("textgen", "keygen", name, *more), cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    with open(os.path.join(folder, "keys.json"), "w") as f:
+        json.dump({"tokenizer": {"model_name": os.path.join(ROOT, "tests/golden/env/tokenizer")},
+                   "reward_fn": {"id": "remote", "args": {"fn": "length", "bind": "tcp://127.0.0.1:7691"}},
+                   "datapool": {"id": "dummy_pool", "args": {"prompt": "Hello the", "n_samples": 10}},
+                   "env": {"args": {"max_prompt_length": 8, "max_episode_length": 3}}, "alg": {"id": "ppo"}, "train_evaluation": {"metrics": []}}, f)
+    env = subprocess.Popen(textgen("textgen-env", "--config", "keys.json", "--bind", f"ipc://{folder}/keys.sock", "--key", "env.key", "--allow", "allow.txt"),
+                           cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "textgen_gym.reward", "judge:length", "--connect", "tcp://127.0.0.1:7691", "--server-key", "env.pub", "--key-file"]
+    try:
+        with Judge(folder, "connect", "", command + ["judge.key"], wait=False):
+            c = Connection(f"ipc://{folder}/keys.sock")
+            reply = c.call(pb.ScoreRequest(items=[pb.ScoreItem(id=1, prompt="p", completion="a b c")]), timeout=60)
+            tally.check("keys: a value", reply.items[0].status == OK and reply.items[0].value == 3, reply)
+            c.close()
+        refused = subprocess.run(command + ["client.key"], cwd=folder, capture_output=True, text=True, timeout=60)
+        tally.check("keys: another role is refused", refused.returncode == 1 and "may not be a reward" in refused.stderr, refused)
+    finally:
+        env.terminate()
+        env.wait(30)
+
+
 def values_of(found):
     if not isinstance(found, dict):
         return found if isinstance(found, list) else str(found)
@@ -255,7 +282,7 @@ def readme(tally, folder):
 def main():
     tally = Tally()
     with tempfile.TemporaryDirectory() as folder:
-        for part in (direct, through_the_environment, through_a_broker, readme):
+        for part in (direct, through_the_environment, through_a_broker, with_keys, readme):
             try:
                 part(tally, folder)
             except Exception as e:

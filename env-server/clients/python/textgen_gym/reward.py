@@ -28,6 +28,7 @@ import sys
 import types
 from dataclasses import dataclass, field
 
+from .errors import TextGenError
 from .wire import pb
 
 OK, FAILED, TIMEOUT, INVALID = 1, 3, 4, 5  # RewardStatus
@@ -207,8 +208,11 @@ def main(argv=None):
         from .connection import Keys
         keys = Keys(server_key=options.server_key, key_file=options.key_file)
     functions = [_load(where, options) for where in options.function]
-    serve(options.listen, connect=options.connect, functions=functions, concurrency=options.concurrency, keys=keys,
-          ready=lambda address: print(f"textgen_gym.reward ready {address} {' '.join(f.name for f in functions)}", flush=True))
+    try:
+        serve(options.listen, connect=options.connect, functions=functions, concurrency=options.concurrency, keys=keys,
+              ready=lambda address: print(f"textgen_gym.reward ready {address} {' '.join(f.name for f in functions)}", flush=True))
+    except TextGenError as e:
+        raise SystemExit(f"textgen_gym.reward: {e}") from None
 
 
 if __name__ == "__main__":

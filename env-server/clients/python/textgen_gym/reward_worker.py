@@ -110,7 +110,7 @@ class Worker:
         return a, b
 
     def _open(self):
-        socket = self.context.socket(zmq.ROUTER if self.listening else zmq.DEALER)
+        self.socket = socket = self.context.socket(zmq.ROUTER if self.listening else zmq.DEALER)
         socket.linger = 0
         socket.set(zmq.MAXMSGSIZE, 64 << 20)
         socket.set(zmq.IPV6, 1)
@@ -125,8 +125,6 @@ class Worker:
             if self.keys:
                 self.keys.apply(socket)
             socket.connect(self.address)
-        self.socket = socket
-        if not self.listening:
             self._say_hello()
 
     def _tell_ready(self):
