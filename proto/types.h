@@ -51,6 +51,7 @@ typedef enum tg_code {
     TG_CODE_MAP(XX)
 #undef XX
 } tg_code;
+enum { TG_CODE_COUNT = TG_CODE_PROTOCOL + 1 };
 const char *tg_code_name(tg_code code);
 
 /* Message types in the frame header. */

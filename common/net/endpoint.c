@@ -36,7 +36,7 @@ static tg_status configure(tg_endpoint *ep, tg_error *err) {
     bool ok = set_int(s, ZMQ_LINGER, 0) && set_int(s, ZMQ_SNDHWM, ep->opts.high_water) &&
               set_int(s, ZMQ_RCVHWM, ep->opts.high_water) &&
               zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &max_message, sizeof max_message) == 0 &&
-              set_int(s, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) &&
+              set_int(s, ZMQ_HANDSHAKE_IVL, ep->opts.handshake_ms) &&
               set_int(s, ZMQ_HEARTBEAT_IVL, BEAT_MS) &&
               set_int(s, ZMQ_HEARTBEAT_TIMEOUT, BEAT_TIMEOUT_MS) &&
               set_int(s, ZMQ_HEARTBEAT_TTL, BEAT_TIMEOUT_MS) &&
@@ -192,6 +192,7 @@ tg_status tg_endpoint_open(tg_endpoint **out, tg_net *net, uv_loop_t *loop,
     ep->opts = *opts;
     if (ep->opts.max_message == 0) ep->opts.max_message = TG_LIMIT_MESSAGE;
     ep->send_limit = ep->opts.max_message;
+    if (ep->opts.handshake_ms <= 0) ep->opts.handshake_ms = HANDSHAKE_MS;
     if (ep->opts.high_water <= 0) ep->opts.high_water = 1024;
     if (ep->opts.max_queue == 0) ep->opts.max_queue = 1024;
     if (ep->opts.max_queue_bytes == 0) ep->opts.max_queue_bytes = QUEUE_BYTES;

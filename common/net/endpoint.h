@@ -34,6 +34,7 @@ typedef struct tg_endpoint_opts {
     bool insecure;       /* allow listening on a non-loopback tcp address without keys */
     bool recycle;        /* messages are freed on the loop's thread: their memory is used again */
     size_t max_message;  /* 0: TG_LIMIT_MESSAGE */
+    int handshake_ms;    /* a connection that is none yet after this is dropped; 0: 5000 */
     int high_water;      /* messages libzmq may hold per peer and direction; 0: 1024 */
     size_t max_queue;    /* further messages held per peer when libzmq takes no more; 0: 1024 */
     size_t max_queue_bytes; /* 0: 16 MiB; one message is always held, whatever its size */
@@ -57,7 +58,8 @@ typedef struct tg_endpoint_opts {
 typedef struct tg_endpoint_stats {
     uint64_t sent, received, bad_frames, refused; /* refused: sends answered with TG_BUSY */
     uint64_t sent_bytes, received_bytes;
-    uint64_t handshakes_failed; /* connections that never became one: no ZeroMQ, wrong keys */
+    uint64_t errors[TG_CODE_COUNT]; /* Errors sent */
+    uint64_t handshakes_failed;     /* connections that never became one: no ZeroMQ, wrong keys */
 } tg_endpoint_stats;
 
 /* opts is copied (the address too). TG_DENIED: a listening address that would be open to others. */

@@ -56,6 +56,10 @@ static tg_status post(tg_endpoint *ep, tg_peer peer, tg_error *err) {
     return tg_fail(err, TG_BUSY, "the peer takes no more messages (%zu wait)", ep->opts.max_queue);
 }
 
+static void count_error(tg_endpoint *ep, const tg_wire_error *e) {
+    if ((unsigned)e->code < TG_CODE_COUNT) ep->stats.errors[e->code]++;
+}
+
 tg_status tg_endpoint_send(tg_endpoint *ep, tg_peer peer, const tg_frame *head, const void *msg,
                            tg_error *err) {
     TG_ASSERT(!ep->closed);
@@ -66,6 +70,7 @@ tg_status tg_endpoint_send(tg_endpoint *ep, tg_peer peer, const tg_frame *head, 
                      "%s of %zu bytes, at most %zu can be sent; where the other side was started, "
                      "--max-message allows more",
                      tg_msg_name(head->type), ep->scratch.len, ep->send_limit);
+    if (st == TG_OK && head->type == TG_MSG_ERROR) count_error(ep, msg);
     if (st == TG_OK) st = post(ep, peer, err);
     if (ep->scratch.len > KEEP_BYTES) { /* a rare giant: its memory is not kept */
         tg_buf_fini(&ep->scratch);

@@ -42,6 +42,8 @@ typedef struct tg_fleet_worker {
     struct tg_fleet_worker *next;
     tg_session *session;
     uint32_t load, capacity; /* slots */
+    uint32_t max_batch;      /* items of one message that it takes */
+    size_t max_tokens;       /* of one message, before the last item */
     bool draining, detached;
     bool scores;                  /* a reward worker: takes no slots */
     uint32_t asked;               /* questions under way */

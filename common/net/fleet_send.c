@@ -102,7 +102,7 @@ static void flush_kind(tg_fleet *f, tg_fleet_worker *w, outgoing *o, tg_slot_sen
     while (q->first && (!w->credits || w->unanswered < w->credits)) {
         o->n = o->n_tokens = 0;
         o->nearest = UINT64_MAX;
-        while (q->first && o->n < TG_LIMIT_BATCH && o->n_tokens < MAX_TOKENS_PER_MESSAGE) {
+        while (q->first && o->n < w->max_batch && o->n_tokens < w->max_tokens) {
             tg_fleet_slot *s = q->first;
             tg_slot_dequeue(s);
             add(o, s, what);
@@ -126,6 +126,9 @@ tg_status tg_fleet_worker_create(tg_fleet_worker **out, tg_session *session, tg_
     tg_fleet_worker *w = *out = tg_alloc(sizeof *w);
     if (!w) return tg_fail_nomem(err, sizeof *w);
     w->session = session;
+    w->max_batch = tg_session_limits(session)->max_batch;
+    /* with its reward a token takes 12 bytes, and the last item may pass the mark */
+    w->max_tokens = TG_MIN(MAX_TOKENS_PER_MESSAGE, tg_session_limits(session)->max_message / 32);
     w->credits = TG_MIN(tg_session_credits(session), MAX_CREDITS);
     if (w->credits) w->flights = tg_alloc_array(w->credits, sizeof *w->flights);
     if (w->credits && !w->flights) {

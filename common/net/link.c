@@ -87,7 +87,23 @@ static bool is_request(tg_msg_type type) {
     }
 }
 
+static size_t items_of(tg_msg_type type, const void *msg) {
+    switch (type) {
+    case TG_MSG_RESET: return ((const tg_reset_batch *)msg)->n;
+    case TG_MSG_STEP: return ((const tg_step_batch *)msg)->n;
+    case TG_MSG_RESTORE: return ((const tg_restore_batch *)msg)->n;
+    case TG_MSG_SCORE: return ((const tg_score_request *)msg)->n;
+    default: return 0;
+    }
+}
+
 static void handle_request(tg_link *link, tg_session *s, const tg_frame *head, void *msg) {
+    if (link->opts.listen && items_of(head->type, msg) > link->opts.limits.max_batch) {
+        tg_link_send_error(link, s->peer, head, TG_CODE_TOO_LARGE,
+                           "more items than Welcome.limits.max_batch allows");
+        tg_msg_free(msg);
+        return;
+    }
     if (link->opts.listen && s->credits && is_request(head->type)) {
         if (s->unanswered >= s->credits) {
             link->stats.overloaded++;
@@ -217,6 +233,7 @@ static void close_endpoint(tg_link *link, int linger_ms) {
     link->past.sent_bytes += st->sent_bytes;
     link->past.received_bytes += st->received_bytes;
     link->past.handshakes_failed += st->handshakes_failed;
+    for (int i = 0; i < TG_CODE_COUNT; i++) link->past.errors[i] += st->errors[i];
     tg_endpoint_close(&link->ep, linger_ms);
 }
 
@@ -242,6 +259,7 @@ static tg_status open_endpoint(tg_link *link, tg_error *err) {
         .insecure = link->opts.insecure,
         .max_message = link->opts.limits.max_message,
         .recycle = link->opts.recycle,
+        .handshake_ms = link->opts.handshake_ms,
         .on_message = on_message,
         .on_gone = on_gone,
         .on_connect = on_connect,
@@ -419,6 +437,8 @@ void tg_link_get_stats(const tg_link *link, tg_link_stats *out) {
     out->sent_bytes = link->past.sent_bytes + (now ? now->sent_bytes : 0);
     out->received_bytes = link->past.received_bytes + (now ? now->received_bytes : 0);
     out->handshakes_failed = link->past.handshakes_failed + (now ? now->handshakes_failed : 0);
+    for (int i = 0; i < TG_CODE_COUNT; i++)
+        out->errors[i] = link->past.errors[i] + (now ? now->errors[i] : 0);
 }
 
 void tg_link_set_spec(tg_link *link, const tg_env_spec *spec) {

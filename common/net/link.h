@@ -75,8 +75,8 @@ typedef struct tg_link_opts {
     int heartbeat_ms;      /* wanted; the smaller of both sides' is used; 0: 1000 */
     int remote_silence_ms; /* 0: 30000 */
     tg_limits
-        limits; /* told in Welcome; zeros: the limits of the protocol. max_message is kept here, the
-                            * others by the owner */
+        limits; /* told in Welcome; zeros: the limits of the protocol. max_message and max_batch are kept
+         * here, max_slots by the owner */
     int lease_ms; /* listening: how long a lost client may come back; 0: not at all */
     bool resume;  /* dialling: ask for the same session again after a loss */
     uint64_t
@@ -84,6 +84,7 @@ typedef struct tg_link_opts {
     const uint8_t *resume_token;
     uint32_t credits;           /* listening: requests a peer may have unanswered; 0: any number */
     size_t max_sessions;        /* listening; 0: 16384 */
+    int handshake_ms;           /* see endpoint.h */
     size_t max_tenant_sessions; /* of them for one tenant; 0: as many as there may be */
     int hello_ms; /* listening: a connection without a session is cut after this; 0: 10000 */
     const tg_link_ops *ops;
@@ -98,9 +99,10 @@ typedef struct tg_link_stats {
     uint64_t opened, lost,
         refused;               /* sessions; lost: by silence or disconnection, resumed or not */
     uint64_t resumed, expired; /* came back within the lease; did not */
-    uint64_t cut;              /* connections that did not say Hello in time */
-    uint64_t overloaded;       /* requests beyond the credits */
-    size_t sessions, detached; /* now; detached ones are among the sessions */
+    uint64_t errors[TG_CODE_COUNT]; /* Errors sent */
+    uint64_t cut;                   /* connections that did not say Hello in time */
+    uint64_t overloaded;            /* requests beyond the credits */
+    size_t sessions, detached;      /* now; detached ones are among the sessions */
 } tg_link_stats;
 
 tg_status tg_link_open(tg_link **out, tg_net *net, uv_loop_t *loop, const tg_link_opts *opts,
@@ -142,6 +144,8 @@ const char *tg_session_tenant(const tg_session *session);
 const uint8_t *tg_session_resume_token(const tg_session *session);
 /* Dialling: how many requests may be unanswered; 0: not said. */
 uint32_t tg_session_credits(const tg_session *session);
+/* What the peer takes: of its Welcome when we dialled, else the limits of the protocol. */
+const tg_limits *tg_session_limits(const tg_session *session);
 const tg_reward_fn *tg_session_functions(const tg_session *session, size_t *n); /* the peer's */
 const tg_env_spec *
 tg_session_spec(const tg_session *session); /* the peer's; NULL unless it is a worker */

@@ -289,6 +289,18 @@ tg_status tg_link_say_hello(tg_link *link, tg_error *err) {
     return tg_endpoint_send(link->ep, 0, &head, &hello, err);
 }
 
+static uint32_t smaller(uint32_t told, uint32_t own) {
+    return told > 0 && told < own ? told : own; /* 0: not said */
+}
+
+static void read_limits(tg_session *s, const tg_limits *told) {
+    s->limits.max_message = TG_MAX(smaller(told->max_message, TG_LIMIT_MESSAGE), TG_FRAME_HEADER);
+    s->limits.max_slots = smaller(told->max_slots, TG_LIMIT_SLOTS);
+    s->limits.max_batch = smaller(told->max_batch, TG_LIMIT_BATCH);
+    s->limits.max_tokens = smaller(told->max_tokens, TG_LIMIT_TOKENS);
+    tg_endpoint_limit_send(s->link->ep, s->limits.max_message);
+}
+
 static void read_welcome(tg_session *s, const tg_welcome *w) {
     s->spec = w->has_spec ? &w->spec : NULL;
     s->software = w->software;
@@ -301,8 +313,7 @@ static void read_welcome(tg_session *s, const tg_welcome *w) {
     s->lease_ms = w->lease_ms;
     s->has_token = w->has_resume_token;
     memcpy(s->token, w->resume_token, sizeof s->token);
-    if (w->limits.max_message >= TG_FRAME_HEADER && w->limits.max_message < TG_LIMIT_MESSAGE)
-        tg_endpoint_limit_send(s->link->ep, w->limits.max_message);
+    read_limits(s, &w->limits);
     s->heartbeat_ms = agree_heartbeat(s->link, w->heartbeat_ms);
     tg_link_tick_for(s->link, s->heartbeat_ms);
 }

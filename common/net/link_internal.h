@@ -45,6 +45,7 @@ struct tg_session {
     const tg_env_spec *spec;
     const char *software;
     uint8_t uuid[16];
+    tg_limits limits;  /* what the peer takes */
     tg_user peer_user; /* as the key of the connection proved; empty without keys */
     tg_heartbeat last_beat;
     void *user;

@@ -19,6 +19,19 @@ void tg_net_figures_init(tg_net_figures *f, tg_stats *s) {
         tg_stats_counter(s, "textgen_sessions_refused_total", "Hellos refused.", NULL, NULL);
     f->lost = tg_stats_counter(s, "textgen_sessions_lost_total",
                                "Sessions that ended by silence or disconnection.", NULL, NULL);
+    f->resumed = tg_stats_counter(s, "textgen_sessions_resumed_total",
+                                  "Lost clients that came back.", NULL, NULL);
+    f->expired = tg_stats_counter(s, "textgen_sessions_expired_total",
+                                  "Lost clients whose lease ran out.", NULL, NULL);
+    f->detached = tg_stats_gauge(s, "textgen_sessions_detached", "Lost clients that may come back.",
+                                 NULL, NULL);
+    f->overloaded =
+        tg_stats_counter(s, "textgen_backpressure_total",
+                         "Requests refused for now, by what ran out.", "reason", "credits");
+    for (int i = 1; i < TG_CODE_COUNT; i++)
+        f->errors[i] =
+            tg_stats_counter(s, "textgen_errors_total", "Requests answered with an Error.", "code",
+                             tg_code_name((tg_code)i));
 }
 
 void tg_net_figures_set(const tg_net_figures *f, const tg_net *net, const tg_link_stats *l) {
@@ -34,4 +47,9 @@ void tg_net_figures_set(const tg_net_figures *f, const tg_net *net, const tg_lin
     tg_stat_set(f->refused, (double)l->refused);
     tg_stat_set(f->lost, (double)l->lost);
     tg_stat_set(f->denied, (double)denied);
+    tg_stat_set(f->resumed, (double)l->resumed);
+    tg_stat_set(f->expired, (double)l->expired);
+    tg_stat_set(f->detached, (double)l->detached);
+    tg_stat_set(f->overloaded, (double)l->overloaded);
+    for (int i = 1; i < TG_CODE_COUNT; i++) tg_stat_set(f->errors[i], (double)l->errors[i]);
 }

@@ -8,6 +8,7 @@
 typedef struct tg_net_figures {
     tg_stat *sent, *received, *sent_bytes, *received_bytes;
     tg_stat *bad_frames, *bad_handshakes, *denied, *lost, *opened, *refused;
+    tg_stat *resumed, *expired, *detached, *overloaded, *errors[TG_CODE_COUNT];
 } tg_net_figures;
 
 void tg_net_figures_init(tg_net_figures *f, tg_stats *stats);

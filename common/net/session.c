@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "common/net/link_internal.h"
 #include "proto/codec.h"
+#include "proto/limits.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@ tg_session *tg_session_create(tg_link *link, tg_peer peer, uint64_t id, uint32_t
     s->id = id;
     s->epoch = 1;
     s->heartbeat_ms = heartbeat_ms;
+    s->limits = (tg_limits){TG_LIMIT_MESSAGE, TG_LIMIT_SLOTS, TG_LIMIT_BATCH, TG_LIMIT_TOKENS};
     s->heard_ms = s->beat_ms = tg_clock_ms();
     s->keep = keep;
     s->software = "";
@@ -358,6 +360,10 @@ const char *tg_session_peer_software(const tg_session *s) {
 
 const tg_heartbeat *tg_session_last_beat(const tg_session *s) {
     return &s->last_beat;
+}
+
+const tg_limits *tg_session_limits(const tg_session *s) {
+    return &s->limits;
 }
 
 uint64_t tg_session_idle_ms(const tg_session *s) {

@@ -224,10 +224,9 @@ static tg_status start(tg_broker *b, tg_error *err) {
                          .heartbeat_ms = o->heartbeat_ms,
                          .lease_ms = o->lease_ms ? o->lease_ms : LEASE_MS,
                          .credits = CREDITS,
-                         .limits.max_message = (uint32_t)o->max_message,
-                         .max_tenant_sessions = o->max_tenant_sessions,
                          .ops = &front_ops,
                          .arg = b};
+    tg_limit_opts_apply(&o->limits, &link);
     if (st == TG_OK) st = tg_link_open(&b->front, b->net, &b->loop, &link, err);
     return st;
 }

@@ -10,6 +10,7 @@
 #define TG_BROKER_H
 
 #include "common/base/status.h"
+#include "common/net/limit_opts.h"
 #include "common/net/ops_opts.h"
 #include "common/net/security.h"
 
@@ -17,17 +18,15 @@
 #include <stdint.h>
 
 typedef struct tg_broker_opts {
-    const char *front, *back;   /* addresses to listen on */
-    bool insecure;              /* allow addresses other machines can reach without keys */
-    tg_security *security;      /* keys; borrowed; NULL: none */
-    int min_workers;            /* clients are asked to wait for so many; 0: 1 */
-    int heartbeat_ms;           /* 0: the default */
-    int lease_ms;               /* 0: the default */
-    uint32_t max_slots;         /* of one client; 0: no bound but the workers' room */
-    tg_ops_opts ops;            /* HTTP port, log */
-    size_t max_message;         /* bytes a client may send at once; 0: 64 MiB */
-    size_t max_tenant_sessions; /* sessions of one tenant; 0: any number */
-    int drain_ms; /* 0: 10000; calls under way may take so long when the broker ends */
+    const char *front, *back; /* addresses to listen on */
+    bool insecure;            /* allow addresses other machines can reach without keys */
+    tg_security *security;    /* keys; borrowed; NULL: none */
+    int min_workers;          /* clients are asked to wait for so many; 0: 1 */
+    int heartbeat_ms;         /* 0: the default */
+    int lease_ms;             /* 0: the default */
+    tg_ops_opts ops;          /* HTTP port, log */
+    tg_limit_opts limits;     /* what a client may ask for */
+    int drain_ms;             /* 0: 10000; calls under way may take so long when the broker ends */
 } tg_broker_opts;
 
 /* Prints "textgen-broker ready …" on stdout once it listens. TG_OK after a drain. */

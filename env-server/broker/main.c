@@ -26,10 +26,9 @@ static tg_status run(tg_broker_opts *o, const tg_security_opts *keys, tg_error *
 }
 
 int main(int argc, char **argv) {
-    tg_broker_opts o = {0};
+    tg_broker_opts o = {.limits = TG_LIMIT_OPTS_DEFAULT};
     tg_security_opts keys = {0};
-    int64_t min_workers = 1, heartbeat_ms = 0, lease_ms = 0, max_slots = 0, drain_ms = 0;
-    int64_t max_message = 64, tenant_sessions = 0;
+    int64_t min_workers = 1, heartbeat_ms = 0, lease_ms = 0, drain_ms = 0;
     const tg_flag flags[] = {
         {"front", TG_FLAG_STR, &o.front, "ADDRESS",
          "Where clients and learners connect: ipc://PATH or tcp://HOST:PORT."},
@@ -37,14 +36,9 @@ int main(int argc, char **argv) {
          "Where workers (textgen-env --connect) and reward workers connect."},
         {"min-workers", TG_FLAG_INT, &min_workers, "N",
          "Clients are asked to wait until so many workers are there (1)."},
-        {"max-slots", TG_FLAG_INT, &max_slots, "N",
-         "Slots one client may have (0: as many as the workers have room for)."},
         TG_SECURITY_FLAGS(keys),
         TG_OPS_FLAGS(o.ops),
-        {"max-message", TG_FLAG_INT, &max_message, "MIB",
-         "Largest message taken from a client, 1 to 64 MiB (64)."},
-        {"max-tenant-sessions", TG_FLAG_INT, &tenant_sessions, "N",
-         "Sessions that one tenant may have open (0: any number)."},
+        TG_LIMIT_FLAGS(o.limits),
         {"heartbeat-ms", TG_FLAG_INT, &heartbeat_ms, "MS", "Interval of heartbeats (1000)."},
         {"lease-ms", TG_FLAG_INT, &lease_ms, "MS",
          "How long a client that was cut off finds its slots again (60000)."},
@@ -77,14 +71,11 @@ int main(int argc, char **argv) {
         if (!o.front || !o.back)
             st = tg_fail(&err, TG_USAGE, "give --front ADDRESS and --back ADDRESS");
         if (st == TG_OK) st = check(min_workers, 0, 1 << 16, "min-workers", &err);
-        if (st == TG_OK) st = check(max_slots, 0, TG_LIMIT_SLOTS, "max-slots", &err);
         if (st == TG_OK) st = check(heartbeat_ms, 0, 600000, "heartbeat-ms", &err);
         if (st == TG_OK) st = check(lease_ms, 0, 86400000, "lease-ms", &err);
         if (st == TG_OK) st = check(drain_ms, 0, 600000, "drain-ms", &err);
-        if (st == TG_OK) st = check(max_message, 1, 64, "max-message", &err);
-        if (st == TG_OK) st = check(tenant_sessions, 0, 1 << 20, "max-tenant-sessions", &err);
-        o.max_message = (size_t)max_message << 20, o.max_tenant_sessions = (size_t)tenant_sessions;
-        o.min_workers = (int)min_workers, o.max_slots = (uint32_t)max_slots;
+        if (st == TG_OK) st = tg_limit_opts_check(&o.limits, &err);
+        o.min_workers = (int)min_workers;
         o.heartbeat_ms = (int)heartbeat_ms, o.lease_ms = (int)lease_ms, o.drain_ms = (int)drain_ms;
         if (st == TG_OK) st = run(&o, &keys, &err);
     }

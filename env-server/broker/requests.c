@@ -58,17 +58,16 @@ static void open_slots(tg_broker *b, tg_session *session, tg_broker_client *c, c
     tg_fleet_get_stats(b->fleet, &st);
     for (; given < list->n; given++) {
         if (tg_broker_client_find(c, list->slots[given])) continue;
-        if (st.slots >= st.capacity || (b->opts.max_slots && c->n_slots >= b->opts.max_slots))
-            break;
+        if (st.slots >= st.capacity || c->n_slots >= (size_t)b->opts.limits.max_slots) break;
         if (open_slot(b, c, list->slots[given], &err) != TG_OK) break;
         st.slots++;
     }
     if (given == 0 && list->n > 0) {
         tg_session_send_error(session, head, TG_CODE_OVERLOADED,
                               "no room for further slots: %zu are open, the workers have room for "
-                              "%llu, a client may have %u",
+                              "%llu, a client may have %lld",
                               st.slots, (unsigned long long)st.capacity,
-                              b->opts.max_slots ? b->opts.max_slots : TG_LIMIT_SLOTS);
+                              (long long)b->opts.limits.max_slots);
         return;
     }
     tg_slot_list opened = {list->slots, given};

@@ -56,10 +56,9 @@ static tg_status serve_secured(const char *config, const tg_args *args, tg_serve
 
 int tg_command_serve(int argc, char **argv) {
     const char *config = NULL;
-    tg_server_opts o = {.parent_fd = -1};
+    tg_server_opts o = {.parent_fd = -1, .limits = TG_LIMIT_OPTS_DEFAULT};
     tg_security_opts keys = {0};
     int64_t threads = 0, capacity = 65536, heartbeat_ms = 0, lease_ms = 60000, credits = 512;
-    int64_t max_message = 64, tenant_sessions = 0;
     const tg_flag flags[] = {
         {"config", TG_FLAG_STR, &config, "FILE", "RL4LMs-style YAML config."},
         {"bind", TG_FLAG_STR, &o.bind, "ADDRESS",
@@ -74,10 +73,7 @@ int tg_command_serve(int argc, char **argv) {
         {"lease-ms", TG_FLAG_INT, &lease_ms, "MS",
          "How long the slots of a lost client are kept for its return (60000; 0: not at all)."},
         {"credits", TG_FLAG_INT, &credits, "N", "Requests a client may have unanswered (512)."},
-        {"max-message", TG_FLAG_INT, &max_message, "MIB",
-         "Largest message taken from a client, 1 to 64 MiB (64)."},
-        {"max-tenant-sessions", TG_FLAG_INT, &tenant_sessions, "N",
-         "Sessions that one tenant may have open (0: any number)."},
+        TG_LIMIT_FLAGS(o.limits),
         {"heartbeat-ms", TG_FLAG_INT, &heartbeat_ms, "MS", "Interval of heartbeats (1000)."},
         {0}};
     const tg_args_spec spec = {
@@ -108,10 +104,7 @@ int tg_command_serve(int argc, char **argv) {
                          "--threads is 0 (chosen) to 64, --capacity 1 to 1048576, --heartbeat-ms 0 "
                          "to 600000, "
                          "--lease-ms 0 to 86400000, --credits 1 to 1048576");
-        if (st == TG_OK && (max_message < 1 || max_message > 64 || tenant_sessions < 0))
-            st = tg_fail(&err, TG_USAGE,
-                         "--max-message is 1 to 64, --max-tenant-sessions 0 or more");
-        o.max_message = (size_t)max_message << 20, o.max_tenant_sessions = (size_t)tenant_sessions;
+        if (st == TG_OK) st = tg_limit_opts_check(&o.limits, &err);
         o.threads = (int)threads, o.capacity = (uint32_t)capacity,
         o.heartbeat_ms = (int)heartbeat_ms, o.lease_ms = lease_ms ? (int)lease_ms : -1,
         o.credits = (uint32_t)credits;

@@ -88,6 +88,12 @@ static void open_slots(tg_server *s, tg_session *session, tg_client *client, con
     const tg_slot_list *list = msg;
     size_t before = client->n_slots, new_ones = 0;
     for (size_t i = 0; i < list->n; i++) new_ones += !tg_client_find(client, list->slots[i]);
+    if (client->n_slots + new_ones > s->max_slots) {
+        tg_session_send_error(session, head, TG_CODE_OVERLOADED,
+                              "a client may have %zu slots, %zu are open", s->max_slots,
+                              client->n_slots);
+        return;
+    }
     while (s->n_slots + new_ones > s->spec.capacity && tg_link_evict(s->link)) continue;
     if (s->n_slots + new_ones > s->spec.capacity) {
         tg_session_send_error(session, head, TG_CODE_OVERLOADED,

@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "env-server/reward/external.h"
 #include "env-server/server/server_impl.h"
+#include "proto/limits.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -283,10 +284,10 @@ static tg_status start(tg_server *s, const tg_server_opts *o, tg_error *err) {
                          .lease_ms = o->lease_ms ? TG_MAX(o->lease_ms, 0) : DEFAULT_LEASE_MS,
                          .credits = o->credits ? o->credits : DEFAULT_CREDITS,
                          .heartbeat_ms = o->heartbeat_ms,
-                         .limits.max_message = (uint32_t)o->max_message,
-                         .max_tenant_sessions = o->max_tenant_sessions,
                          .ops = &link_ops,
                          .arg = s};
+    if (o->limits.max_batch) tg_limit_opts_apply(&o->limits, &link);
+    s->max_slots = link.limits.max_slots ? link.limits.max_slots : TG_LIMIT_SLOTS;
     return tg_link_open(&s->link, s->net, &s->loop, &link, err);
 }
 

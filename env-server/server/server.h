@@ -8,6 +8,7 @@
 #define TG_ENV_SERVER_H
 
 #include "common/base/status.h"
+#include "common/net/limit_opts.h"
 #include "common/net/ops.h"
 #include "common/net/security.h"
 #include "env-server/env/env.h"
@@ -21,9 +22,8 @@ typedef struct tg_server_opts {
     tg_security *security; /* keys; borrowed; its allow-list is read again on SIGHUP; NULL: none */
     int heartbeat_ms;      /* 0: the default */
     int threads;           /* of the job pool; 0: 2, with rewards had elsewhere 64 */
-    size_t max_message;    /* bytes a client may send at once; 0: 64 MiB */
-    size_t max_tenant_sessions; /* sessions of one tenant; 0: any number */
-    uint32_t capacity;          /* slots over all clients; 0: 65536 */
+    tg_limit_opts limits;  /* what a client may ask for */
+    uint32_t capacity;     /* slots over all clients; 0: 65536 */
     int lease_ms;     /* how long a lost client's slots are kept; 0: 60000; negative: not at all */
     uint32_t credits; /* requests that a client may have unanswered; 0: 512 */
     tg_ops_opts ops;  /* HTTP port, log */

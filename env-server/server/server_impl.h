@@ -29,6 +29,7 @@ typedef struct tg_server {
     bool dialled; /* ready only while a session is open */
     size_t n_sessions;
     size_t n_slots;     /* over all clients */
+    size_t max_slots;   /* of one client */
     uint64_t batches;   /* numbers the batches, to find a slot named twice in one */
     uint64_t completed; /* requests answered */
     uint64_t steps;     /* tokens applied */

@@ -74,6 +74,15 @@ wait "$run"; check 'the run ends well, encrypted' "[ $? = 0 ]" "$tmp/l.err"
 check 'no secret in the run folder or the logs' '! grep -rqF "$(sed -n "s/.*secret-key = \"\(.*\)\"/\1/p" "$k/learner.key")" "$tmp/run" "$tmp/l.out" "$tmp/l.err" "$tmp/w.err"'
 kill -TERM "$worker"; gone "$worker"; check 'the worker ends' "[ $? = 0 ]" "$tmp/w.err"
 
+# ---- a worker that takes three steps at a time: the client keeps to it -------------------------------------
+"$env" --config $config --bind "ipc://$tmp/three.sock" --max-batch 3 --max-message 2 >"$tmp/t.out" 2>"$tmp/t.err" &
+three=$!; pids+=("$three")
+wait_for "$tmp/t.out" '^textgen-env ready'; check 'limits' "[ $? = 0 ]" "$tmp/t.err"
+timeout 60 "$textgen" bench env --address "ipc://$tmp/three.sock" --slots 32 --seconds 0.5 --warmup 0.1 --json "$tmp/three.json" >"$tmp/bench.txt" 2>&1
+check 'a client of 32 slots' "[ $? = 0 ] && ! grep -qi 'fail.*[1-9]' '$tmp/bench.txt'" "$tmp/bench.txt"
+kill -TERM "$three"
+refuse 64 'max-batch is 1 to 4096' "$env" --config $config --bind "ipc://$tmp/x.sock" --max-batch 0
+
 # ---- a broker: clients in front, workers behind, each with the right key only -------------------------------
 "$textgen" keygen "$k/broker" >/dev/null
 "$textgen-broker" --front 'tcp://127.0.0.1:*' --back 'tcp://127.0.0.1:*' --key "$k/broker.key" --allow "$k/allow.txt" --http 127.0.0.1:0 >"$tmp/b.out" 2>"$tmp/b.err" &

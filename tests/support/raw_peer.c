@@ -126,6 +126,7 @@ tg_code raw_peer_hello(raw_peer *p, tg_role role, const raw_peer *resume) {
     } else if (head.type == TG_MSG_WELCOME) {
         const tg_welcome *w = msg;
         p->session = w->session;
+        p->limits = w->limits;
         p->has_token = w->has_resume_token;
         memcpy(p->token, w->resume_token, sizeof p->token);
     } else {

@@ -11,6 +11,7 @@
 typedef struct raw_peer {
     void *ctx, *socket, *monitor;
     uint64_t session, seq; /* session: of the Welcome */
+    tg_limits limits;
     uint8_t token[16];
     bool has_token;
 } raw_peer;

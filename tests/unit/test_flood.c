@@ -272,6 +272,30 @@ TEST(S4_messages_beyond_the_limits) {
     env_process_stop(&p);
 }
 
+TEST(S4_slots_and_batches_of_one_client) {
+    env_process p;
+    raw_peer a;
+    uint32_t slots[6] = {1, 2, 3, 4, 5, 6};
+    tg_reset_item items[4];
+    REQUIRE(env_process_start(&p, "s4-slots",
+                              (const char *const[]){"--max-slots", "5", "--max-batch", "3", NULL}));
+    REQUIRE(join(&p, &a, "alice.key"));
+    CHECK(raw_peer_send(&a, TG_MSG_OPEN_SLOTS, a.session, &(tg_slot_list){slots, 6}));
+    CHECK_EQ(raw_peer_answer(&a, 5000), TG_CODE_OVERLOADED);
+    CHECK(raw_peer_send(&a, TG_MSG_OPEN_SLOTS, a.session, &(tg_slot_list){slots, 5}));
+    CHECK_EQ(raw_peer_answer(&a, 5000), TG_CODE_OK);
+    for (uint32_t i = 0; i < 4; i++)
+        items[i] = (tg_reset_item){.slot = i + 1, .episode = 1, .split = TG_SPLIT_TRAIN};
+    CHECK(raw_peer_send(&a, TG_MSG_RESET, a.session, &(tg_reset_batch){.items = items, .n = 4}));
+    CHECK_EQ(raw_peer_answer(&a, 5000), TG_CODE_TOO_LARGE);
+    CHECK(raw_peer_send(&a, TG_MSG_RESET, a.session, &(tg_reset_batch){.items = items, .n = 3}));
+    CHECK_EQ(raw_peer_answer(&a, 5000), TG_CODE_OK);
+    CHECK_EQ(a.limits.max_slots, 5);
+    CHECK_EQ(a.limits.max_batch, 3);
+    raw_peer_close(&a);
+    env_process_stop(&p);
+}
+
 TEST(S4_sessions_of_one_tenant) {
     env_process p;
     raw_peer a, b, c, other;
