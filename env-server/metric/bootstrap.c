@@ -57,11 +57,11 @@ static double median(double *means) {
     return high - (high - low) * 0.5;
 }
 
-enum { MAX_SERIES = 8 };
+enum { MAX_SERIES = 4 };
 
 /* Rounds draw from streams of their own, so that any thread can do any of them. */
 typedef struct together {
-    const double *x;
+    const double *rows; /* a sample's values of all series, MAX_SERIES beside each other */
     size_t n, n_series;
     double *means; /* ROUNDS of each series */
 } together;
@@ -71,14 +71,15 @@ static void resample_round(void *arg, int k) {
     tg_rng rng = tg_rng_at(0, TG_RNG_BOOTSTRAP, (uint64_t)k, 0);
     double sum[MAX_SERIES] = {0}; /* the means of neighbouring rounds share a cache line */
     for (size_t i = 0; i < t->n; i++) {
-        size_t at = (size_t)tg_rng_below(&rng, t->n);
-        for (size_t s = 0; s < t->n_series; s++) sum[s] += t->x[s * t->n + at];
+        /* a number below n; for n samples it is off evenness by n / 2^32 */
+        const double *row = t->rows + MAX_SERIES * (tg_rng_u32(&rng) * (uint64_t)t->n >> 32);
+        for (size_t s = 0; s < MAX_SERIES; s++) sum[s] += row[s];
     }
     for (size_t s = 0; s < t->n_series; s++)
         t->means[s * ROUNDS + (size_t)k] = sum[s] / (double)t->n;
 }
 
-static tg_status resample_together(together *t, int threads, tg_error *err) {
+static tg_status run_rounds(together *t, int threads, tg_error *err) {
     tg_team *team = NULL;
     if (threads != 0 && threads != 1) {
         tg_status st = tg_team_create(&team, threads > 0 ? threads : 0, err);
@@ -89,6 +90,17 @@ static tg_status resample_together(together *t, int threads, tg_error *err) {
     }
     for (int k = 0; k < ROUNDS; k++) resample_round(t, k);
     return TG_OK;
+}
+
+static tg_status resample_together(const double *x, size_t n, size_t n_series, double *means,
+                                   int threads, tg_error *err) {
+    double *rows = tg_alloc_array(n, MAX_SERIES * sizeof *rows);
+    if (!rows) return tg_fail_nomem(err, n * MAX_SERIES * sizeof *rows);
+    for (size_t s = 0; s < n_series; s++)
+        for (size_t i = 0; i < n; i++) rows[MAX_SERIES * i + s] = x[s * n + i];
+    tg_status st = run_rounds(&(together){rows, n, n_series, means}, threads, err);
+    tg_free(rows);
+    return st;
 }
 
 static void resample_as_numpy(tg_bootstrap *b, const double *x, size_t n, double *means) {
@@ -105,7 +117,7 @@ tg_status tg_bootstrap_mids(tg_bootstrap *b, const double *x, size_t n, size_t n
     double *means = tg_alloc_array(ROUNDS * n_series, sizeof *means);
     if (!means) return tg_fail_nomem(err, ROUNDS * n_series * sizeof *means);
     tg_status st = TG_OK;
-    if (!b->numpy) st = resample_together(&(together){x, n, n_series, means}, threads, err);
+    if (!b->numpy) st = resample_together(x, n, n_series, means, threads, err);
     for (size_t s = 0; s < n_series && st == TG_OK; s++) {
         if (b->numpy) resample_as_numpy(b, x + s * n, n, means + s * ROUNDS);
         mid[s] = median(means + s * ROUNDS);

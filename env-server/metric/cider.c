@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { ORDERS = 4, NONE = 0xFFFFFFFFu };
 
@@ -70,6 +71,13 @@ static inline slot *slot_of(const trie *t, uint32_t parent, uint32_t word) {
     return s;
 }
 
+/* Large pages for what is touched at random all over: fewer faults, fewer misses. Without them it only takes longer. */
+static void use_large_pages(void *p, size_t bytes) {
+    const size_t large = (size_t)2 << 20;
+    size_t skip = (size_t)(-(uintptr_t)p) & (large - 1);
+    if (bytes >= skip + large) (void)madvise((char *)p + skip, bytes - skip, MADV_HUGEPAGE);
+}
+
 /* Room for cap nodes, a power of two. */
 static bool grow(trie *t, size_t cap) {
     node *nodes = tg_realloc_array(t->nodes, cap, sizeof *nodes);
@@ -79,6 +87,8 @@ static bool grow(trie *t, size_t cap) {
         t->failed = true;
         return false;
     }
+    use_large_pages(nodes, cap * sizeof *nodes);
+    use_large_pages(table, 2 * cap * sizeof *table);
     tg_free(t->table);
     t->table = table, t->mask = 2 * cap - 1, t->cap = cap;
     if (!t->count) t->nodes[t->count++] = (node){0};

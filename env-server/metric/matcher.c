@@ -42,20 +42,27 @@ static void set_places(tg_matcher *m, const uint32_t *words, size_t n) {
 }
 
 /* ends: where the n-grams that end at the place before end in the hypothesis; becomes that of this place, where the word's
- * places are `here`. Takes one place for each order. */
-static inline void step(const uint64_t *here, uint64_t (*ends)[TG_MATCHER_SHORT],
-                        uint64_t (*taken)[TG_MATCHER_SHORT], size_t blocks, unsigned order) {
+ * places are `here`. Takes one place for each order. Bit k of `any`: ends[k] has some; else it is not to be read. */
+static inline unsigned step(const uint64_t *here, uint64_t (*ends)[TG_MATCHER_SHORT],
+                            uint64_t (*taken)[TG_MATCHER_SHORT], size_t blocks, unsigned order,
+                            unsigned any) {
+    unsigned now = 0;
     for (unsigned k = order; k-- > 0;) {
-        uint64_t carry = 0, take = UINT64_MAX;
+        if (k && !(any >> (k - 1) & 1)) continue;
+        uint64_t carry = 0, take = UINT64_MAX, some = 0;
         for (size_t b = 0; b < blocks; b++) {
             uint64_t before = k ? ends[k - 1][b] : UINT64_MAX;
-            ends[k][b] = k ? (before << 1 | carry) & here[b] : here[b];
+            uint64_t end = k ? (before << 1 | carry) & here[b] : here[b];
             carry = before >> 63;
-            uint64_t left = ends[k][b] & ~taken[k][b];
+            uint64_t left = end & ~taken[k][b];
             taken[k][b] |= left & -left & take;
             take &= left ? 0 : UINT64_MAX;
+            some |= end;
+            ends[k][b] = end;
         }
+        now |= (unsigned)(some != 0) << k;
     }
+    return now;
 }
 
 static void count_bits(uint64_t (*taken)[TG_MATCHER_SHORT], size_t blocks, unsigned order,
@@ -99,9 +106,10 @@ static void walk_bits(const tg_matcher *m, const uint32_t *words, size_t n,
     static const uint64_t nowhere[TG_MATCHER_SHORT];
     uint64_t ends[TG_MATCHER_ORDER][TG_MATCHER_SHORT] = {{0}};
     size_t known = m->cap_places / m->blocks;
+    unsigned any = 0;
     for (size_t i = 0; i < n; i++)
-        step(words[i] < known ? m->places + words[i] * m->blocks : nowhere, ends, taken, m->blocks,
-             m->order);
+        any = step(words[i] < known ? m->places + words[i] * m->blocks : nowhere, ends, taken,
+                   m->blocks, m->order, any);
 }
 
 static void match_bits(tg_matcher *m, const uint32_t *words, size_t n, uint64_t *match) {

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TG_MATCHER_ORDER = 4, TG_MATCHER_SHORT = 4 };
+enum { TG_MATCHER_ORDER = 4, TG_MATCHER_SHORT = 8 };
 
 struct tg_matcher_slot;
 
