@@ -2,8 +2,8 @@
  * algorithm 1). PPO on a smaller action space: a masking policy pi_psi, a lagging copy of the policy, allows in each state the
  * top-p tokens of its own distribution, and the policy acts within them:
  *
- *     pi_theta(a|s)  restricted to  V^p_psi(s) = smallest set with  sum pi_psi(a|s) >= p           (section 4.2, eq. 2)
- *     every mu iterations:  pi_psi <- pi_theta                                        (algorithm 1, line 14)
+ *     pi_theta(a|s)  restricted to  V^p_psi(s) = smallest set with  sum pi_psi(a|s) >= p           (section 4)
+ *     every mu iterations:  pi_psi <- pi_theta                                        (algorithm 1, the last step)
  *
  * Rollouts record the sets they drew from; log-probs, entropies and the KL to the reference are those of the distributions
  * over the same sets, renormalised, so that the first ratio of an iteration is 1.
@@ -17,7 +17,7 @@
 static tg_status nlpo_update(tg_actor_critic *ac, const void *opts, const tg_rollout *r,
                              const tg_order *order, const tg_update_probe *probe,
                              tg_update_stats *stats, tg_error *err) {
-    /* Line 14, at RL4LMs's place: after the rollout, before the update; iterations count from 1. */
+    /* The last step, at RL4LMs's place: after the rollout, before the update; iterations count from 1. */
     if ((order->iteration + 1) % (uint64_t)ac->mask.every == 0) tg_actor_critic_renew_mask(ac);
     return tg_algo_ppo.update(ac, opts, r, order, probe, stats, err);
 }

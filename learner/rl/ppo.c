@@ -1,5 +1,9 @@
 /* Proximal policy optimisation (Schulman et al. 2017, algorithm 1) on token transitions, with RL4LMs's
- * defaults and order of steps. NLPO is the same update on masked distributions. */
+ * defaults and order of steps: for each epoch, for each minibatch, a step of the optimizer on
+ *
+ *     -L^CLIP + vf_coef L^VF - ent_coef H            (eq. 9; L^CLIP is eq. 7; both in loss.c)
+ *
+ * with the advantages of eq. 11 (gae.c). NLPO is the same update on masked distributions. */
 #include "learner/rl/ppo.h"
 
 #include "common/base/check.h"
