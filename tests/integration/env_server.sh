@@ -140,7 +140,7 @@ refuse 64 '--config'                  "${bind[@]}"
 refuse 64 '--bind ADDRESS'            --config "$config"
 refuse 64 '--bind ADDRESS'            --config "$config" "${bind[@]}" --connect ipc:///x
 refuse 64 'did you mean --bind'       --config "$config" --bnd ipc:///x
-refuse 64 '--threads'                 --config "$config" "${bind[@]}" --threads 0
+refuse 64 '--threads'                 --config "$config" "${bind[@]}" --threads 65
 refuse 64 'whole number'              --config "$config" "${bind[@]}" --capacity many
 refuse 64 'unknown kind'              list policies
 refuse 64 '--split'                   data "$config" --split dev
