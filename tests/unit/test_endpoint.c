@@ -71,6 +71,7 @@ static bool setup(fixture *f, bool listen, const char *name, int high_water) {
                              .listen = listen,
                              .high_water = high_water,
                              .max_queue = 5000,
+                             .max_queue_bytes = 64 << 20,
                              .on_message = on_message,
                              .on_gone = on_gone,
                              .on_disconnect = on_disconnect,
