@@ -339,6 +339,7 @@ static void apply(tg_bleu_text *t, tg_bleu_tok tok) {
 
 /* 13a's first rules, the only ones that see more than a word: what mteval wrote around texts is taken back. */
 static bool needs_unescaping(const char *text, size_t len) {
+    if (!len) return false;
     const char *line = memchr(text, '\n', len);
     return memchr(text, '&', len) || memmem(text, len, "<skipped>", 9) ||
            (line && memmem(text, len, "-\n", 2));

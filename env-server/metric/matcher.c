@@ -36,7 +36,7 @@ static bool reserve_places(tg_matcher *m, const uint32_t *words, size_t n) {
 static void set_places(tg_matcher *m, const uint32_t *words, size_t n) {
     for (size_t i = 0; i < n; i++)
         m->places[words[i] * m->blocks + i / 64] |= (uint64_t)1 << i % 64;
-    memcpy(m->words, words, n * sizeof *words);
+    if (n) memcpy(m->words, words, n * sizeof *words);
     m->n_words = n;
     memset(m->taken, 0, sizeof m->taken);
 }
@@ -215,9 +215,9 @@ void tg_matcher_hypothesis(tg_matcher *m, const uint32_t *words, size_t n, unsig
 }
 
 void tg_matcher_reference(tg_matcher *m, const uint32_t *words, size_t n, uint64_t *match) {
-    if (m->failed)
-        memset(match, 0, match ? m->order * sizeof *match : 0);
-    else if (m->blocks)
+    if (m->failed) {
+        if (match) memset(match, 0, m->order * sizeof *match);
+    } else if (m->blocks)
         match_bits(m, words, n, match);
     else
         match_table(m, words, n, match);
