@@ -3,6 +3,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
+#include "common/base/log.h"
 #include "common/base/map.h"
 #include "env-server/judge/bert_score_models.h"
 #include "env-server/metric/pystr.h"
@@ -30,16 +31,22 @@ tg_status tg_bert_score_open(tg_bert_score *b, const tg_open_context *ctx,
     *b = (tg_bert_score){0};
     const char *model_name =
         o->model_name ? o->model_name : tg_bert_score_model(o->language ? o->language : "en");
-    int n_layers =
-        o->num_layers == INT64_MIN ? tg_bert_score_layers(model_name) : (int)o->num_layers;
+    const bool asked = o->num_layers != INT64_MIN;
+    int n_layers = asked ? (int)o->num_layers : tg_bert_score_layers(model_name);
     if (!n_layers)
         return tg_fail(err, TG_CONFIG,
                        "bert_score: num_layers: bert-score has no layer for \"%.120s\"; give the "
                        "number of layers to run",
                        model_name);
-    tg_status st = tg_judge_open(
-        &b->judge, ctx, (tg_judge_spec){"bert_score", model_name, TG_JUDGE_STATES, n_layers}, err);
+    const tg_judge_spec spec = {"bert_score", model_name, TG_JUDGE_STATES, n_layers, !asked};
+    tg_status st = tg_judge_open(&b->judge, ctx, spec, err);
     if (st != TG_OK) return st;
+    if (n_layers > tg_judge_arch(b->judge)->n_layers)
+        tg_log_warn("bert_score",
+                    "%s has %d layers, bert-score takes the states of layer %d of %s: "
+                    "the last one's are taken",
+                    tg_judge_folder(b->judge), tg_judge_arch(b->judge)->n_layers, n_layers,
+                    model_name);
     b->space_first = o->add_prefix_space && !strcmp(tg_judge_arch(b->judge)->family, "roberta");
     st = tg_tokenizer_encode(tg_judge_tokenizer(b->judge), "", 0, TG_ENCODE_SPECIAL, &b->special,
                              err);

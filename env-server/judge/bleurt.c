@@ -10,8 +10,9 @@
 tg_status tg_bleurt_open(tg_bleurt *b, const tg_open_context *ctx, const char *owner,
                          const char *model_name, tg_error *err) {
     *b = (tg_bleurt){.as_list = ctx->compat};
-    tg_status st =
-        tg_judge_open(&b->judge, ctx, (tg_judge_spec){owner, model_name, TG_JUDGE_LABELS, 0}, err);
+    tg_status st = tg_judge_open(
+        &b->judge, ctx,
+        (tg_judge_spec){.owner = owner, .name = model_name, .kind = TG_JUDGE_LABELS}, err);
     if (st != TG_OK || tg_judge_arch(b->judge)->n_labels == 1) return st;
     st = tg_fail(err, TG_DATA, "%s: %s has %d labels; BLEURT's model has 1", owner,
                  tg_judge_folder(b->judge), tg_judge_arch(b->judge)->n_labels);

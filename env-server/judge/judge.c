@@ -80,7 +80,7 @@ static tg_status check_kind(const tg_judge *j, const tg_judge_spec *spec, tg_err
                            "%s: %s is a %s model; BERT, RoBERTa, XLM-RoBERTa, DistilBERT and "
                            "ALBERT will do",
                            spec->owner, j->folder, a->family);
-        if (spec->n_layers > a->n_layers)
+        if (spec->n_layers > a->n_layers && !spec->or_fewer)
             return tg_fail(err, TG_CONFIG, "%s: num_layers: %s has %d layers, not %d", spec->owner,
                            j->folder, a->n_layers, spec->n_layers);
         return TG_OK;

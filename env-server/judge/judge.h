@@ -38,7 +38,8 @@ typedef struct tg_judge_spec {
     const char *owner; /* for messages */
     const char *name;  /* folder, or a name to look up */
     tg_judge_kind kind;
-    int n_layers; /* TG_JUDGE_STATES: only the first so many; 0: all */
+    int n_layers;  /* TG_JUDGE_STATES: only the first so many; 0: all */
+    bool or_fewer; /* a model with fewer layers will do */
 } tg_judge_spec;
 
 /* Finds the folder, reads config and tokenizer, checks that the weights are there. ctx->judges NULL: a home of its own, one thread. */

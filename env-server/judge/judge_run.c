@@ -27,9 +27,10 @@ tg_status tg_judge_load(tg_judge *j, tg_error *err) {
         if (st != TG_OK) tg_model_destroy(&j->model);
         return st;
     }
-    return j->n_layers ? tg_classifier_open_first(&j->classifier, be, j->folder, j->n_layers,
-                                                  PASS_TOKENS, err)
-                       : tg_classifier_open(&j->classifier, be, j->folder, PASS_TOKENS, err);
+    return j->n_layers
+               ? tg_classifier_open_first(&j->classifier, be, j->folder,
+                                          TG_MIN(j->n_layers, j->arch.n_layers), PASS_TOKENS, err)
+               : tg_classifier_open(&j->classifier, be, j->folder, PASS_TOKENS, err);
 }
 
 /* Rows first .. first + n - 1 of the encodings in the engine's terms; types has room for their tokens. */

@@ -12,8 +12,9 @@ tg_status tg_learned_open(tg_learned *l, const tg_open_context *ctx, const char 
                           const char *model_name, int64_t label_ix, bool with_prompt,
                           tg_error *err) {
     *l = (tg_learned){.with_prompt = with_prompt};
-    tg_status st =
-        tg_judge_open(&l->judge, ctx, (tg_judge_spec){owner, model_name, TG_JUDGE_LABELS, 0}, err);
+    tg_status st = tg_judge_open(
+        &l->judge, ctx,
+        (tg_judge_spec){.owner = owner, .name = model_name, .kind = TG_JUDGE_LABELS}, err);
     if (st != TG_OK) return st;
     const int n = tg_judge_arch(l->judge)->n_labels;
     l->label = (size_t)(label_ix < 0 ? label_ix + n : label_ix); /* as Python counts */

@@ -13,8 +13,9 @@ static const char end_of_utterance[] = "<EOU>";
 tg_status tg_match_open(tg_match *m, const tg_open_context *ctx, const char *owner,
                         const char *model_name, const char *key, int64_t first, tg_error *err) {
     *m = (tg_match){.key = key, .first = first};
-    return tg_judge_open(&m->judge, ctx, (tg_judge_spec){owner, model_name, TG_JUDGE_LABELS, 0},
-                         err);
+    return tg_judge_open(
+        &m->judge, ctx,
+        (tg_judge_spec){.owner = owner, .name = model_name, .kind = TG_JUDGE_LABELS}, err);
 }
 
 void tg_match_close(tg_match *m) {

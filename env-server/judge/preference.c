@@ -23,8 +23,9 @@ static tg_status first_token(const tg_judge *j, const char *word, int32_t *out, 
 tg_status tg_preference_open(tg_preference *p, const tg_open_context *ctx, const char *owner,
                              const char *model_name, tg_error *err) {
     *p = (tg_preference){0};
-    tg_status st =
-        tg_judge_open(&p->judge, ctx, (tg_judge_spec){owner, model_name, TG_JUDGE_ANSWER, 0}, err);
+    tg_status st = tg_judge_open(
+        &p->judge, ctx,
+        (tg_judge_spec){.owner = owner, .name = model_name, .kind = TG_JUDGE_ANSWER}, err);
     if (st != TG_OK) return st;
     st = first_token(p->judge, "good", &p->good_bad[0], err);
     if (st == TG_OK) st = first_token(p->judge, "bad", &p->good_bad[1], err);

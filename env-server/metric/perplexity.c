@@ -64,7 +64,9 @@ static tg_status open_metric(void *state, const void *opts, const tg_open_contex
     if (s->o.tokenizer_id) st = open_tokenizer(s, err); /* a run should know at once */
     if (st == TG_OK && s->o.model_name)
         st = tg_judge_open(&s->judge, ctx,
-                           (tg_judge_spec){"causal_perplexity", s->o.model_name, TG_JUDGE_TEXT, 0},
+                           (tg_judge_spec){.owner = "causal_perplexity",
+                                           .name = s->o.model_name,
+                                           .kind = TG_JUDGE_TEXT},
                            err);
     if (st != TG_OK) close_metric(s);
     return st;

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { MAX_ROWS = 32 };
 static const double TOLERANCE = 1e-5;
@@ -110,6 +111,27 @@ TEST(bert_score_knows_its_models) {
     CHECK_EQ(tg_bert_score_layers("roberta-large"), 17);
     CHECK_EQ(tg_bert_score_layers("bert-base-multilingual-cased"), 9);
     CHECK_EQ(tg_bert_score_layers("models/mine"), 0);
+}
+
+/* A small model under a known name: bert-score's layer is beyond its last one. */
+TEST(a_shallow_model_gives_its_last_layer) {
+    struct golden g;
+    open_golden(&g);
+    char link[700], target[4096];
+    snprintf(link, sizeof link, "%s/roberta-large", tg_test_tmpdir());
+    CHECK(realpath(folder_of("roberta"), target) && !symlink(target, link));
+    setenv("TEXTGEN_MODELS", tg_test_tmpdir(), 1);
+    double named[MAX_ROWS], whole[MAX_ROWS];
+    reward(&g, "bert_score", json_pack("{s:s}", "language", "en"), named);
+    unsetenv("TEXTGEN_MODELS");
+    json_t *config = json_load_file(tg_test_path("golden/judges/roberta/config.json"), 0, NULL);
+    int layers = (int)json_integer_value(json_object_get(config, "num_hidden_layers"));
+    reward(&g, "bert_score",
+           json_pack("{s:s, s:i}", "model_name", folder_of("roberta"), "num_layers", layers),
+           whole);
+    for (size_t i = 0; i < g.n; i++) CHECK_EQ(named[i], whole[i]);
+    json_decref(config);
+    close_golden(&g);
 }
 
 TEST(probabilities_of_labels_are_transformers) {
@@ -284,12 +306,21 @@ TEST(one_model_serves_all_who_ask_for_it) {
     tg_judge *a, *b, *c;
     REQUIRE_OK(tg_judges_create(&judges, 1, &err));
     const tg_open_context ctx = {.judges = judges};
-    CHECK_OK(
-        tg_judge_open(&a, &ctx, (tg_judge_spec){"x", folder_of("bert"), TG_JUDGE_STATES, 1}, &err));
-    CHECK_OK(
-        tg_judge_open(&b, &ctx, (tg_judge_spec){"y", folder_of("bert"), TG_JUDGE_STATES, 1}, &err));
-    CHECK_OK(
-        tg_judge_open(&c, &ctx, (tg_judge_spec){"y", folder_of("bert"), TG_JUDGE_STATES, 2}, &err));
+    CHECK_OK(tg_judge_open(
+        &a, &ctx,
+        (tg_judge_spec){
+            .owner = "x", .name = folder_of("bert"), .kind = TG_JUDGE_STATES, .n_layers = 1},
+        &err));
+    CHECK_OK(tg_judge_open(
+        &b, &ctx,
+        (tg_judge_spec){
+            .owner = "y", .name = folder_of("bert"), .kind = TG_JUDGE_STATES, .n_layers = 1},
+        &err));
+    CHECK_OK(tg_judge_open(
+        &c, &ctx,
+        (tg_judge_spec){
+            .owner = "y", .name = folder_of("bert"), .kind = TG_JUDGE_STATES, .n_layers = 2},
+        &err));
     CHECK(a == b && a != c);
     tg_judge_close(&a);
     tg_judge_close(&c);
