@@ -95,7 +95,7 @@ class ShapedEnv(gymnasium.Env):
 
 
 def increasing_numbers(min_tokens):
-    """The length of the strictly rising run of numbers a text starts with, by its words."""
+    """How many of a text's numbers rise strictly, counted from its first one, by its words."""
     def reward(text, done):
         if not done:
             return 0
@@ -105,7 +105,7 @@ def increasing_numbers(min_tokens):
             try:
                 value = float(word)
             except ValueError:
-                break
+                continue
             if not value > previous:
                 break
             previous, n = value, n + 1
