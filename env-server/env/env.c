@@ -5,6 +5,7 @@
 #include "common/base/file.h"
 #include "common/base/hash.h"
 #include "common/config/locate.h"
+#include "common/text/stop_strings.h"
 #include "env-server/env/compat.h"
 #include "env-server/judge/judge.h"
 #include "env-server/reward/inner.h"
@@ -100,6 +101,9 @@ static tg_status open_mdp(tg_env *env, tg_error *err) {
                        env->settings->tokenizer.model_name);
     tg_status st = tg_prompt_init(&env->prompt, env->tokenizer, env->spec.max_prompt_length,
                                   !strcmp(s->prompt_truncation_side, "left"), err);
+    if (st == TG_OK && !tg_node_is_null(s->stop_strings))
+        st = tg_stop_strings_create(&env->stops, s->stop_strings, "env.args", env->tokenizer,
+                                    (int)env->spec.vocab_size, err);
     if (st == TG_OK) st = open_context(env, err);
     env->spec.context_start = env->context_start.data;
     env->spec.n_context_start = env->context_start.n;
@@ -231,6 +235,7 @@ void tg_env_close(tg_env **out) {
     tg_free(env->metric_names);
     tg_free(env->reward_names);
     tg_ids_fini(&env->context_start);
+    tg_stop_strings_destroy(&env->stops);
     tg_tokenizer_destroy(&env->tokenizer);
     tg_free(env);
     *out = NULL;

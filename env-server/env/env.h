@@ -22,7 +22,8 @@
 typedef struct tg_env {
     const tg_env_settings *settings; /* borrowed */
     tg_tokenizer *tokenizer;
-    int32_t n_tokens; /* ids the tokenizer knows */
+    struct tg_stop_strings *stops; /* NULL: none */
+    int32_t n_tokens;              /* ids the tokenizer knows */
     tg_prompt_encoder prompt;
     tg_ids context_start; /* what the context holds before the first action */
     tg_datapool pools[4]; /* by tg_split; [0] unused */

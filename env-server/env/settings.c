@@ -29,6 +29,8 @@ static const tg_opt mdp_options[] = {
     TG_OPT_ROW(T, max_prompt_length, TG_T_INT, TG_OPT_NULLABLE, NULL, 1, 65536, NULL,
                "Longest prompt in tokens; unset: the tokenizer's max_length."),
     TG_OPT_BOOL(T, terminate_on_eos, "false", "The EOS token ends an episode."),
+    TG_OPT_NODE(T, stop_strings,
+                "A text or a list of texts: an episode ends with the token that completes one."),
     TG_OPT_STR_ONE_OF(T, prompt_truncation_side, "left", "left|right",
                       "Side that is cut off long prompts."),
     TG_OPT_ROW(T, context_start_token, TG_T_INT, TG_OPT_NULLABLE, NULL, 0, 2147483647, NULL,

@@ -22,6 +22,7 @@ typedef struct tg_mdp_settings {
     int64_t max_episode_length;
     int64_t max_prompt_length; /* INT64_MIN: the tokenizer's max_length */
     bool terminate_on_eos;
+    const tg_node *stop_strings; /* a text or a list; may be NULL */
     const char *prompt_truncation_side;
     int64_t context_start_token; /* INT64_MIN: none */
     double priority_scale;       /* 0: every sample equally often */

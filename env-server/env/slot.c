@@ -5,6 +5,7 @@
 #include "common/base/alloc.h"
 #include "common/base/check.h"
 #include "common/base/hash.h"
+#include "common/text/stop_strings.h"
 #include "env-server/datapool/datapool.h"
 #include "env-server/env/slot_internal.h"
 #include "proto/limits.h"
@@ -227,7 +228,7 @@ void tg_slot_answer(const tg_env *env, tg_slot *s, bool want_text, bool replayed
     out->rewards = s->rewards + r->step;
     out->reward_status = r->status;
     out->stop = r->stop;
-    out->terminated = r->stop == TG_STOP_EOS;
+    out->terminated = r->stop == TG_STOP_EOS || r->stop == TG_STOP_SEQUENCE;
     out->truncated = r->stop == TG_STOP_LENGTH;
     out->replayed = replayed;
     out->state_digest = r->digest;
@@ -239,18 +240,13 @@ void tg_slot_answer(const tg_env *env, tg_slot *s, bool want_text, bool replayed
 
 /* ---- step: execution ----------------------------------------------------------------------- */
 
-size_t tg_slot_applicable(const tg_env *env, size_t length, const int32_t *tokens, size_t n,
-                          tg_stop *stop) {
-    *stop = TG_STOP_NONE;
-    for (size_t i = 0; i < n; i++) {
-        bool eos = env->spec.has_eos && tokens[i] == (int32_t)env->spec.eos_id;
-        if (eos && env->spec.terminate_on_eos)
-            *stop = TG_STOP_EOS;
-        else if (length + i + 1 == env->spec.max_episode_length)
-            *stop = TG_STOP_LENGTH;
-        if (*stop != TG_STOP_NONE) return i + 1;
-    }
-    return n;
+tg_stop tg_slot_ends(const tg_env *env, const tg_slot *s) {
+    const int32_t *actions = s->context.data + env->context_start.n;
+    const size_t n = tg_slot_length(env, s);
+    bool eos = env->spec.has_eos && actions[n - 1] == (int32_t)env->spec.eos_id;
+    if (eos && env->spec.terminate_on_eos) return TG_STOP_EOS;
+    if (env->stops && tg_stop_strings_hit(env->stops, actions, (int)n)) return TG_STOP_SEQUENCE;
+    return n == env->spec.max_episode_length ? TG_STOP_LENGTH : TG_STOP_NONE;
 }
 
 bool tg_slot_step_begin(const tg_env *env, tg_slot *s, const tg_step_item *item, bool want_text,
@@ -267,12 +263,15 @@ bool tg_slot_step_begin(const tg_env *env, tg_slot *s, const tg_step_item *item,
     if (check_tokens(env, s, item, out) != TG_CODE_OK) return false;
 
     tg_error err = {0};
-    tg_stop stop;
-    size_t length = tg_slot_length(env, s);
-    size_t n = tg_slot_applicable(env, length, item->tokens, item->n_tokens, &stop);
-    tg_status st = tg_slot_reserve(s, length + n, &err);
-    for (size_t i = 0; i < n && st == TG_OK; i++)
-        if (!tg_ids_push(&s->context, item->tokens[i])) st = tg_fail_nomem(&err, n * 4);
+    tg_stop stop = TG_STOP_NONE;
+    size_t length = tg_slot_length(env, s), n = 0;
+    tg_status st = tg_slot_reserve(s, length + item->n_tokens, &err);
+    while (st == TG_OK && n < item->n_tokens && stop == TG_STOP_NONE) {
+        if (tg_ids_push(&s->context, item->tokens[n++]))
+            stop = tg_slot_ends(env, s);
+        else
+            st = tg_fail_nomem(&err, sizeof *item->tokens);
+    }
     if (st != TG_OK) {
         s->context.n = env->context_start.n + length;
         refuse(s, out, tg_env_code(st), err.msg);
@@ -361,7 +360,8 @@ uint64_t tg_slot_chain(uint64_t digest, int32_t token, double value) {
 }
 
 void tg_slot_set_state(tg_slot *s, tg_stop stop) {
-    s->state = stop == TG_STOP_EOS      ? TG_SLOT_TERMINATED
+    bool ends = stop == TG_STOP_EOS || stop == TG_STOP_SEQUENCE;
+    s->state = ends                     ? TG_SLOT_TERMINATED
                : stop == TG_STOP_LENGTH ? TG_SLOT_TRUNCATED
                                         : TG_SLOT_RUNNING;
 }

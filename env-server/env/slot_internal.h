@@ -11,9 +11,8 @@ uint64_t tg_slot_chain(uint64_t digest, int32_t token, double value);
 tg_status tg_slot_begin(const tg_env *env, tg_slot *s, const tg_reset_item *item,
                         tg_error *err) TG_MUST_CHECK;
 tg_status tg_slot_reserve(tg_slot *s, size_t n_rewards, tg_error *err) TG_MUST_CHECK;
-/* How many of the tokens are used by a step at `length`, and why the episode ends there (TG_STOP_NONE: it does not). */
-size_t tg_slot_applicable(const tg_env *env, size_t length, const int32_t *tokens, size_t n,
-                          tg_stop *stop);
+/* Why the episode ends with its newest action; TG_STOP_NONE: it does not. */
+tg_stop tg_slot_ends(const tg_env *env, const tg_slot *s);
 void tg_slot_set_state(tg_slot *s, tg_stop stop);
 /* The answer to the step in s->reply. */
 void tg_slot_answer(const tg_env *env, tg_slot *s, bool want_text, bool replayed,

@@ -17,8 +17,8 @@ static tg_status replay(const tg_env *env, tg_slot *s, const int32_t *tokens, co
         if (tokens[i] < 0 || tokens[i] >= (int64_t)env->spec.vocab_size)
             return tg_fail(err, TG_USAGE, "token %d is not in the vocabulary of %u tokens",
                            tokens[i], env->spec.vocab_size);
-        tg_slot_applicable(env, i, &tokens[i], 1, &stop);
         if (!tg_ids_push(&s->context, tokens[i])) return tg_fail_nomem(err, n * sizeof *tokens);
+        stop = tg_slot_ends(env, s);
         s->rewards[i] = rewards[i];
         s->digest = tg_slot_chain(s->digest, tokens[i], rewards[i]);
     }
@@ -27,10 +27,8 @@ static tg_status replay(const tg_env *env, tg_slot *s, const int32_t *tokens, co
 }
 
 /* Without an answer to repeat: the client has it, or would not have logged the step. */
-static void keep_reply(tg_slot *s, size_t n, const double *rewards) {
-    tg_stop stop = s->state == TG_SLOT_TERMINATED  ? TG_STOP_EOS
-                   : s->state == TG_SLOT_TRUNCATED ? TG_STOP_LENGTH
-                                                   : TG_STOP_NONE;
+static void keep_reply(const tg_env *env, tg_slot *s, size_t n, const double *rewards) {
+    tg_stop stop = n ? tg_slot_ends(env, s) : TG_STOP_NONE;
     s->reply = (tg_slot_reply){.stop = stop, .digest = s->digest, .status = TG_REWARD_OK};
     if (n && isnan(rewards[n - 1])) s->reply.status = TG_REWARD_FAILED;
 }
@@ -70,7 +68,7 @@ void tg_slot_restore(const tg_env *env, tg_slot *s, const tg_restore_item *item,
                out);
         return;
     }
-    keep_reply(s, item->n_tokens, item->rewards);
+    keep_reply(env, s, item->n_tokens, item->rewards);
 }
 
 void tg_slot_snapshot(const tg_env *env, const tg_slot *s, tg_snapshot *out) {
@@ -94,7 +92,10 @@ void tg_slot_snapshot(const tg_env *env, const tg_slot *s, tg_snapshot *out) {
     out->state_digest = s->digest;
     out->terminated = state == TG_SLOT_TERMINATED;
     out->truncated = state == TG_SLOT_TRUNCATED;
-    out->stop = out->terminated ? TG_STOP_EOS : out->truncated ? TG_STOP_LENGTH : TG_STOP_NONE;
+    out->stop = out->truncated                             ? TG_STOP_LENGTH
+                : !out->terminated                         ? TG_STOP_NONE
+                : tg_slot_ends(env, s) == TG_STOP_SEQUENCE ? TG_STOP_SEQUENCE
+                                                           : TG_STOP_EOS;
 }
 
 /* Reads of s only what scoring does not write: the context, and rewards of earlier steps. */

@@ -13,7 +13,7 @@
 #include "learner/cli/line_ids.h"
 #include "learner/cli/open_model.h"
 #include "learner/policy/generate.h"
-#include "learner/policy/stop_strings.h"
+#include "common/text/stop_strings.h"
 
 #include <stdlib.h>
 #include <string.h>

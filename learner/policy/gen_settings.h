@@ -78,7 +78,8 @@ typedef struct tg_gen_settings {
     int32_t pad_id, bos_id, decoder_start_id;
     /* set by the caller */
     const struct tg_stop_strings
-        *stop_text; /* of stop_strings, which needs a tokenizer; NULL: none */
+        *stop_text;       /* of stop_strings, which needs a tokenizer; NULL: none */
+    bool stops_in_result; /* such a text does not begin in the prompt */
     /* true: min_length and max_length count the prompt (transformers, causal models). false: new
      * tokens only, which is what RL4LMs's policies make of min_length. */
     bool lengths_count_prompt;

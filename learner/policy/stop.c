@@ -1,6 +1,6 @@
 #include "learner/policy/stop.h"
 
-#include "learner/policy/stop_strings.h"
+#include "common/text/stop_strings.h"
 
 #include <string.h>
 
@@ -14,6 +14,8 @@ tg_gen_end tg_gen_ends(const tg_gen_settings *s, const int32_t *tokens, int n, i
     if (tg_gen_is_eos(s, tokens[n - 1])) return TG_END_EOS;
     for (int i = 0; i < s->n_stops; i++)
         if (ends_with(tokens, n, &s->stops[i])) return TG_END_STOP;
-    if (s->stop_text && tg_stop_strings_hit(s->stop_text, tokens, n)) return TG_END_STOP;
+    int from = s->stops_in_result ? n_prompt : 0;
+    if (s->stop_text && tg_stop_strings_hit(s->stop_text, tokens + from, n - from))
+        return TG_END_STOP;
     return n - n_prompt >= max_new ? TG_END_LENGTH : TG_END_NONE;
 }

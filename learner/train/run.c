@@ -153,21 +153,34 @@ int tg_run_room(const tg_arch *arch, int other) {
     return arch->kind == TG_KIND_SEQ2SEQ ? arch->max_positions : arch->max_positions - other;
 }
 
-static tg_status make_stops(tg_run *run, tg_gen_settings *gen, const char *path, tg_error *err) {
+static tg_status make_stops(tg_run *run, tg_gen_settings *gen, const char *path,
+                            tg_stop_strings **stops, tg_error *err) {
     if (tg_node_is_null(gen->stop_strings)) return TG_OK;
-    tg_status st = tg_stop_strings_create(&run->stops, gen->stop_strings, path, run->tokenizer,
+    tg_status st = tg_stop_strings_create(stops, gen->stop_strings, path, run->tokenizer,
                                           run->arch.vocab_size, err);
-    gen->stop_text = run->stops;
+    gen->stop_text = *stops;
     return st;
 }
 
-/* An episode ends where the environment ends it: it has stop sequences of its own, and rewards what it ended. */
-static void leave_stops(tg_gen_settings *gen) {
-    if (!tg_node_is_null(gen->stop_strings) || gen->n_stops)
+/* An episode ends where the environment ends it, which rewards what it ended; evaluations end by the same texts unless they have their
+ * own. */
+static tg_status settle_stops(tg_run *run, tg_error *err) {
+    const tg_node *ours = tg_node_get(tg_node_get(run->opts.config->env, "args"), "stop_strings");
+    tg_gen_settings *rollout = &run->rollout_gen, *eval = &run->eval_gen;
+    if (!run->settings->supervised && (!tg_node_is_null(rollout->stop_strings) || rollout->n_stops))
         tg_log_warn("train", "generation_kwargs.stop_strings and stop_ids count in evaluation; "
-                             "episodes end by the environment's own");
-    gen->stop_strings = NULL;
-    gen->n_stops = 0;
+                             "episodes end by env.args.stop_strings");
+    rollout->stop_strings = ours;
+    rollout->n_stops = 0;
+    rollout->stops_in_result = true;
+    const char *of_eval = "train_evaluation.generation_kwargs";
+    if (tg_node_is_null(eval->stop_strings) && !tg_node_is_null(ours)) {
+        eval->stop_strings = ours;
+        eval->stops_in_result = true;
+        of_eval = "env.args";
+    }
+    tg_status st = make_stops(run, rollout, "env.args", &run->rollout_stops, err);
+    return st == TG_OK ? make_stops(run, eval, of_eval, &run->stops, err) : st;
 }
 
 /* Lengths and end tokens, once the workers have said what the environment is. */
@@ -179,9 +192,8 @@ static tg_status settle_lengths(tg_run *run, tg_error *err) {
     run->rollout_gen.pad_id = run->eval_gen.pad_id = tg_tokenizer_pad(run->tokenizer);
     tg_gen_set_eos(&run->eval_gen, eos);
     tg_gen_set_eos(&run->rollout_gen, spec->terminate_on_eos ? eos : -1);
-    tg_status st = make_stops(run, &run->eval_gen, "train_evaluation.generation_kwargs", err);
+    tg_status st = settle_stops(run, err);
     if (st != TG_OK) return st;
-    leave_stops(&run->rollout_gen);
     uint32_t longest = spec->max_prompt_length ? spec->max_prompt_length : UINT32_MAX;
     run->max_prompt = (int)TG_MIN(longest, (uint32_t)run->arch.max_positions);
     int64_t episode = spec->max_episode_length;
@@ -327,6 +339,7 @@ void tg_run_close(tg_run *run) {
     tg_security_close(&run->security);
     if (run->be) tg_backend_close(&run->be);
     tg_stop_strings_destroy(&run->stops);
+    tg_stop_strings_destroy(&run->rollout_stops);
     tg_tokenizer_destroy(&run->tokenizer);
     tg_free(run->model_folder);
     tg_free(run->special);

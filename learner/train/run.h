@@ -8,7 +8,7 @@
 #include "common/net/security.h"
 #include "common/nn/backend.h"
 #include "common/text/tokenizer.h"
-#include "learner/policy/stop_strings.h"
+#include "common/text/stop_strings.h"
 #include "learner/track/track.h"
 #include "learner/train/checkpoint.h"
 #include "learner/train/halt.h"
@@ -44,8 +44,8 @@ typedef struct tg_run {
     char *model_folder; /* NULL: a fresh model */
     tg_arch arch;
     tg_track *track;
-    tg_gen_settings rollout_gen, eval_gen; /* with eos and lengths filled in */
-    tg_stop_strings *stops;                /* of eval_gen; NULL: none */
+    tg_gen_settings rollout_gen, eval_gen;  /* with eos and lengths filled in */
+    tg_stop_strings *stops, *rollout_stops; /* of eval_gen and rollout_gen; NULL: none */
     int n_envs, max_prompt, max_new;
     uint32_t *special; /* (words of the vocabulary) bits of the tokenizer's special tokens */
     uint64_t planned;  /* bytes of the memory plan */

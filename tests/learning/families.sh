@@ -37,6 +37,11 @@ for family in llama gpt_neox; do
     all_learn $family $family.yml 0.6 $family causal
 done
 
+# an episode ends with the token that completes a stop string, in the rollout as in the environment
+if "$textgen" train llama.yml --run-dir stops --workers 2 train_evaluation.n_iters=2 'env.args.stop_strings=["7", "12"]' >out 2>&1 &&
+    awk '{ split($0, x, "\"rollout_info/ep_lens\": "); if (x[2] + 0 >= 6) bad = 1 } END { exit bad || NR != 2 }' stops/rollout_info.jsonl; then passed=$((passed + 1))
+else bad "stop strings: $(tail -n 1 out) $(cat stops/rollout_info.jsonl)"; fi
+
 for split in train val test; do
     for i in {1..18}; do echo "{\"q\": \"$i\", \"a\": \"$i\"}"; done >$split.jsonl
 done

@@ -2,7 +2,7 @@
 #include "common/base/check.h"
 #include "common/base/file.h"
 #include "learner/policy/stop.h"
-#include "learner/policy/stop_strings.h"
+#include "common/text/stop_strings.h"
 #include "tests/support/tg_test.h"
 
 #include <math.h>

@@ -68,6 +68,29 @@ static tg_step_result step(fixture *f, uint64_t episode, uint32_t at, const int3
 /* " 1", " 2", " 3": one token each. */
 static const int32_t numbers[] = {256, 257, 258};
 
+/* In one step or over several, with what it ends in the middle of a run of tokens left out. */
+TEST(a_stop_string_ends_the_episode) {
+    fixture f;
+    if (!open_fixture(&f,
+                      "{max_prompt_length: 8, max_episode_length: 6, stop_strings: [x, ' 2 3']}",
+                      NULL, NULL))
+        return;
+    reset(&f, 1, 1);
+    int32_t run[] = {257, 256, 257, 258, 256};
+    tg_step_result r = step(&f, 1, 0, run, 5);
+    CHECK(r.code == TG_CODE_OK && r.n_applied == 4 && r.terminated && !r.truncated);
+    CHECK_EQ(r.stop, TG_STOP_SEQUENCE);
+    tg_snapshot snapshot;
+    tg_slot_snapshot(f.env, &f.slot, &snapshot);
+    CHECK(snapshot.terminated && snapshot.stop == TG_STOP_SEQUENCE);
+    reset(&f, 2, 1);
+    r = step(&f, 2, 0, &numbers[1], 1);
+    CHECK(r.code == TG_CODE_OK && !r.terminated);
+    r = step(&f, 2, 1, &numbers[2], 1);
+    CHECK(r.terminated && r.stop == TG_STOP_SEQUENCE && r.n_applied == 1);
+    close_fixture(&f);
+}
+
 TEST(reset_gives_the_prompt) {
     fixture f;
     if (!open_fixture(&f, NULL, NULL, NULL)) return;

@@ -1,7 +1,8 @@
-/* Texts that end a result: the result ends with the token in which one of them is complete, wherever in that token. As in transformers
- * the text may begin in the prompt, and a token's text is what it adds in the middle of a sentence. */
-#ifndef TG_POLICY_STOP_STRINGS_H
-#define TG_POLICY_STOP_STRINGS_H
+/* Texts that end a result: the result ends with the token in which one of them is complete, wherever in that token. A token's
+ * text is what it adds in the middle of a sentence. Generation ends by them as in transformers, where the text may begin in the prompt;
+ * an environment's episodes by what was generated alone. */
+#ifndef TG_TEXT_STOP_STRINGS_H
+#define TG_TEXT_STOP_STRINGS_H
 
 #include "common/config/tree.h"
 #include "common/text/tokenizer.h"

@@ -1,5 +1,5 @@
 /* The bytes of every token lie end to end; a check looks at the last few tokens only. Read-only after creation: any number of threads. */
-#include "learner/policy/stop_strings.h"
+#include "common/text/stop_strings.h"
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
