@@ -5,8 +5,8 @@
  *
  *     tg_fleet_open(&fleet, net, loop, &opts, err);
  *     tg_fleet_add_slot(fleet, &id, err);             // placed on the least loaded worker, now or later
- *     tg_fleet_reset(fleet, &item, deadline, err);    // one call per slot at a time
- *     tg_fleet_step(fleet, &item, deadline, err);
+ *     tg_fleet_reset(fleet, &item, false, deadline, err); // one call per slot at a time
+ *     tg_fleet_step(fleet, &item, false, deadline, err);
  *     tg_fleet_kick(fleet);                           // everything queued leaves in few messages
  *     // ... on_reset(result), on_step(result): once for every call, in any order ...
  *     tg_fleet_close(&fleet);
@@ -97,12 +97,12 @@ typedef struct tg_fleet_log_view {
 tg_fleet_log_view tg_fleet_slot_log(const tg_fleet *fleet, uint32_t id);
 bool tg_fleet_slot_is_busy(const tg_fleet *fleet, uint32_t id); /* a call is under way */
 
-/* Queue one call; items are copied. deadline_ms is a time of tg_clock_ms. TG_USAGE: no such slot, or it has a
+/* Queue one call; items are copied; want_text: with the text of prompt or context, as the messages say. deadline_ms is a time of tg_clock_ms. TG_USAGE: no such slot, or it has a
  * call under way, or an empty or too long run of tokens. */
-tg_status tg_fleet_reset(tg_fleet *fleet, const tg_reset_item *item, uint64_t deadline_ms,
-                         tg_error *err) TG_MUST_CHECK;
-tg_status tg_fleet_step(tg_fleet *fleet, const tg_step_item *item, uint64_t deadline_ms,
-                        tg_error *err) TG_MUST_CHECK;
+tg_status tg_fleet_reset(tg_fleet *fleet, const tg_reset_item *item, bool want_text,
+                         uint64_t deadline_ms, tg_error *err) TG_MUST_CHECK;
+tg_status tg_fleet_step(tg_fleet *fleet, const tg_step_item *item, bool want_text,
+                        uint64_t deadline_ms, tg_error *err) TG_MUST_CHECK;
 tg_status tg_fleet_restore(tg_fleet *fleet, const tg_restore_item *item, uint64_t deadline_ms,
                            tg_error *err) TG_MUST_CHECK;
 /* Ends a call with FAILED_STATE; its callback is called before this returns. No call: nothing. */

@@ -139,12 +139,13 @@ static void begin(tg_fleet *f, tg_fleet_slot *s, tg_call_kind kind, uint64_t dea
     if (s->stage == TG_STAGE_OPEN && s->queue != &f->later) tg_fleet_advance(f, s);
 }
 
-tg_status tg_fleet_reset(tg_fleet *f, const tg_reset_item *item, uint64_t deadline_ms,
-                         tg_error *err) {
+tg_status tg_fleet_reset(tg_fleet *f, const tg_reset_item *item, bool want_text,
+                         uint64_t deadline_ms, tg_error *err) {
     tg_fleet_slot *s;
     tg_status st = free_slot(f, item->slot, &s, err);
     if (st != TG_OK) return st;
     s->call.reset = *item;
+    s->call.want_text = want_text;
     s->live = s->rebuild = false; /* whoever resets has done with the old episode */
     begin(f, s, TG_CALL_RESET, deadline_ms);
     return TG_OK;
@@ -162,7 +163,7 @@ static tg_status copy_tokens(tg_fleet_call *c, const int32_t *tokens, size_t n, 
     return TG_OK;
 }
 
-tg_status tg_fleet_step(tg_fleet *f, const tg_step_item *item, uint64_t deadline_ms,
+tg_status tg_fleet_step(tg_fleet *f, const tg_step_item *item, bool want_text, uint64_t deadline_ms,
                         tg_error *err) {
     tg_fleet_slot *s;
     tg_status st = free_slot(f, item->slot, &s, err);
@@ -175,6 +176,7 @@ tg_status tg_fleet_step(tg_fleet *f, const tg_step_item *item, uint64_t deadline
     if (st != TG_OK) return st;
     s->call.episode = item->episode;
     s->call.step = item->step;
+    s->call.want_text = want_text;
     begin(f, s, TG_CALL_STEP, deadline_ms);
     return TG_OK;
 }

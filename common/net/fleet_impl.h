@@ -62,7 +62,7 @@ typedef enum tg_call_kind {
 
 typedef struct tg_fleet_call {
     tg_call_kind kind;
-    bool sent;
+    bool sent, want_text;
     uint64_t first_seq; /* messages that carried it have this number or a later one */
     uint64_t deadline_ms;
     tg_reset_item reset;

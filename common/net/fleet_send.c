@@ -19,6 +19,7 @@ struct tg_fleet_outgoing {
     } of;
     size_t n, n_tokens;
     uint64_t nearest; /* deadline */
+    bool want_text;   /* some call does */
 };
 typedef struct tg_fleet_outgoing outgoing;
 
@@ -40,6 +41,7 @@ static void add(outgoing *o, tg_fleet_slot *s, tg_slot_send what) {
     size_t i = o->n++;
     o->slots[i] = s;
     if (c->kind != TG_CALL_NONE) o->nearest = TG_MIN(o->nearest, c->deadline_ms);
+    o->want_text |= c->kind != TG_CALL_NONE && c->want_text;
     switch (what) {
     case TG_SEND_OPEN: o->of.ids[i] = s->id; break;
     case TG_SEND_RESET: o->of.resets[i] = c->reset; break;
@@ -60,8 +62,8 @@ static tg_status send_message(tg_fleet_worker *w, outgoing *o, tg_slot_send what
     uint64_t now = tg_clock_ms();
     uint64_t left = o->nearest == UINT64_MAX ? 0 : o->nearest > now ? o->nearest - now : 1;
     tg_slot_list opens = {o->of.ids, o->n};
-    tg_reset_batch resets = {o->of.resets, o->n, false};
-    tg_step_batch steps = {o->of.steps, o->n, (uint32_t)TG_MIN(left, UINT32_MAX), false};
+    tg_reset_batch resets = {o->of.resets, o->n, o->want_text};
+    tg_step_batch steps = {o->of.steps, o->n, (uint32_t)TG_MIN(left, UINT32_MAX), o->want_text};
     tg_restore_batch restores = {o->of.restores, o->n};
     static const tg_msg_type types[TG_SEND_KINDS] = {[TG_SEND_OPEN] = TG_MSG_OPEN_SLOTS,
                                                      [TG_SEND_RESTORE] = TG_MSG_RESTORE,
@@ -101,6 +103,7 @@ static void flush_kind(tg_fleet *f, tg_fleet_worker *w, outgoing *o, tg_slot_sen
     tg_slot_queue *q = &w->sending[what];
     while (q->first && (!w->credits || w->unanswered < w->credits)) {
         o->n = o->n_tokens = 0;
+        o->want_text = false;
         o->nearest = UINT64_MAX;
         while (q->first && o->n < w->max_batch && o->n_tokens < w->max_tokens) {
             tg_fleet_slot *s = q->first;

@@ -322,7 +322,7 @@ tg_status tg_pool_reset(tg_pool *p, const tg_reset_item *items, size_t n, tg_err
     for (size_t i = 0; i < n && st == TG_OK; i++) {
         tg_reset_item item = items[i];
         item.slot = p->ids[item.slot];
-        st = tg_fleet_reset(p->fleet, &item, deadline, err);
+        st = tg_fleet_reset(p->fleet, &item, false, deadline, err);
     }
     tg_pool_unlock(p);
     uv_async_send(&p->wake);
@@ -343,7 +343,7 @@ tg_status tg_pool_step(tg_pool *p, const tg_step_item *items, size_t n, tg_error
     for (size_t i = 0; i < n && st == TG_OK; i++) {
         tg_step_item item = items[i];
         item.slot = p->ids[item.slot];
-        st = tg_fleet_step(p->fleet, &item, deadline, err);
+        st = tg_fleet_step(p->fleet, &item, false, deadline, err);
     }
     tg_pool_unlock(p);
     uv_async_send(&p->wake);

@@ -110,7 +110,7 @@ static void refuse_reset(tg_broker *b, tg_broker_request *q, const tg_reset_item
 }
 
 static void reset_one(tg_broker *b, tg_broker_client *c, tg_broker_request *q,
-                      const tg_reset_item *x) {
+                      const tg_reset_item *x, bool want_text) {
     tg_broker_slot *s = tg_broker_client_find(c, x->slot);
     tg_error err = {0};
     if (!s) {
@@ -128,7 +128,7 @@ static void reset_one(tg_broker *b, tg_broker_client *c, tg_broker_request *q,
         item.slot = s->place;
         tg_broker_slot_begin(s, x);
         s->request = q;
-        if (tg_fleet_reset(b->fleet, &item, deadline(0, CALL_MS), &err) != TG_OK)
+        if (tg_fleet_reset(b->fleet, &item, want_text, deadline(0, CALL_MS), &err) != TG_OK)
             refuse_reset(b, q, x, TG_CODE_INTERNAL, err.msg);
     }
 }
@@ -137,7 +137,8 @@ static void reset(tg_broker *b, tg_session *session, tg_broker_client *c, const 
                   const void *msg) {
     const tg_reset_batch *batch = msg;
     tg_broker_request *q = begin(b, session, head, batch->n);
-    for (size_t i = 0; q && i < batch->n; i++) reset_one(b, c, q, &batch->items[i]);
+    for (size_t i = 0; q && i < batch->n; i++)
+        reset_one(b, c, q, &batch->items[i], batch->want_text);
 }
 
 /* ---- steps ---------------------------------------------------------------------------------- */
@@ -160,7 +161,7 @@ static void step_again(tg_broker *b, tg_broker_slot *s, tg_broker_request *q, co
 }
 
 static void step_one(tg_broker *b, tg_broker_client *c, tg_broker_request *q, const tg_step_item *x,
-                     uint64_t deadline_ms) {
+                     bool want_text, uint64_t deadline_ms) {
     tg_broker_slot *s = tg_broker_client_find(c, x->slot);
     uint64_t hash = tg_broker_hash_tokens(x->tokens, x->n_tokens);
     tg_error err = {0};
@@ -175,7 +176,7 @@ static void step_one(tg_broker *b, tg_broker_client *c, tg_broker_request *q, co
         item.slot = s->place;
         s->asked_step = x->step, s->asked_hash = hash;
         s->request = q;
-        tg_status st = tg_fleet_step(b->fleet, &item, deadline_ms, &err);
+        tg_status st = tg_fleet_step(b->fleet, &item, want_text, deadline_ms, &err);
         if (st != TG_OK)
             refuse_step(b, q, x, st == TG_USAGE ? TG_CODE_INVALID_ARGUMENT : TG_CODE_INTERNAL,
                         err.msg);
@@ -187,7 +188,8 @@ static void step(tg_broker *b, tg_session *session, tg_broker_client *c, const t
     const tg_step_batch *batch = msg;
     tg_broker_request *q = begin(b, session, head, batch->n);
     uint64_t at = deadline(batch->deadline_ms, CALL_MS);
-    for (size_t i = 0; q && i < batch->n; i++) step_one(b, c, q, &batch->items[i], at);
+    for (size_t i = 0; q && i < batch->n; i++)
+        step_one(b, c, q, &batch->items[i], batch->want_text, at);
 }
 
 /* ---- restores and snapshots ----------------------------------------------------------------- */

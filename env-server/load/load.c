@@ -61,7 +61,8 @@ static void begin_episode(session *s, uint32_t id) {
     tg_reset_item item = {
         .slot = id, .episode = x->episode, .seed = s->load->o.seed + id, .split = TG_SPLIT_TRAIN};
     tg_error err;
-    if (tg_fleet_reset(s->fleet, &item, call_deadline(s->load), &err) != TG_OK) fail(s->load, &err);
+    if (tg_fleet_reset(s->fleet, &item, false, call_deadline(s->load), &err) != TG_OK)
+        fail(s->load, &err);
 }
 
 static void begin_step(session *s, uint32_t id, uint64_t due_ns) {
@@ -79,7 +80,7 @@ static void begin_step(session *s, uint32_t id, uint64_t due_ns) {
     x->idle = false;
     tg_step_item item = {id, x->episode, x->step, l->tokens, l->o.tokens};
     tg_error err;
-    if (tg_fleet_step(s->fleet, &item, call_deadline(l), &err) != TG_OK) fail(l, &err);
+    if (tg_fleet_step(s->fleet, &item, false, call_deadline(l), &err) != TG_OK) fail(l, &err);
 }
 
 /* The slot has nothing under way. */

@@ -1,6 +1,6 @@
 """An environment with the shape of RL4LMs's: the same arrays, texts and work at every step, in torch with a tokenizer of transformers.
 
-It is the reference of tests/python/test_shapes.py (and itself held to the recordings by replay_env.py) and the peer of tests/bench/peer_gym.sh. Written from the
+It is the reference of tests/python/test_shapes.py and the peer of tests/bench/peer_gym.sh. Written from the
 behaviour that RL4LMs's recordings and its README state; gymnasium's interface in place of gym's.
 """
 import copy

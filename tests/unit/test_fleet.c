@@ -104,7 +104,7 @@ TEST(a_number_is_not_used_again) {
     CHECK(c != a);
     CHECK_EQ(TG_FLEET_PLACE(c), TG_FLEET_PLACE(a));
     CHECK(!tg_fleet_slot_is_busy(x.fleet, a));
-    CHECK_EQ(tg_fleet_reset(x.fleet, &(tg_reset_item){.slot = a}, soon(), &err), TG_USAGE);
+    CHECK_EQ(tg_fleet_reset(x.fleet, &(tg_reset_item){.slot = a}, false, soon(), &err), TG_USAGE);
     rig_close(&x);
 }
 
@@ -117,9 +117,10 @@ TEST(a_cancelled_call_ends_at_once) {
     CHECK_OK(tg_fleet_add_slot(x.fleet, &id, &err));
     CHECK(until_open(&x, id));
     int32_t token = 5;
-    CHECK_OK(tg_fleet_reset(x.fleet, &(tg_reset_item){.slot = id, .episode = 1}, soon(), &err));
+    CHECK_OK(
+        tg_fleet_reset(x.fleet, &(tg_reset_item){.slot = id, .episode = 1}, false, soon(), &err));
     CHECK(until(&x, &x.resets, 1));
-    CHECK_OK(tg_fleet_step(x.fleet, &(tg_step_item){id, 1, 0, &token, 1}, soon(), &err));
+    CHECK_OK(tg_fleet_step(x.fleet, &(tg_step_item){id, 1, 0, &token, 1}, false, soon(), &err));
     tg_fleet_kick(x.fleet);
     CHECK(tg_fleet_slot_is_busy(x.fleet, id));
     tg_fleet_cancel(x.fleet, id);
@@ -144,9 +145,9 @@ TEST(an_owner_can_put_an_episode_back) {
     CHECK(until_open(&x, a) && until_open(&x, b));
     int32_t tokens[3] = {4, 9, 2};
     tg_reset_item reset = {.slot = a, .episode = 7, .seed = 3, .split = TG_SPLIT_TRAIN};
-    CHECK_OK(tg_fleet_reset(x.fleet, &reset, soon(), &err));
+    CHECK_OK(tg_fleet_reset(x.fleet, &reset, false, soon(), &err));
     CHECK(until(&x, &x.resets, 1));
-    CHECK_OK(tg_fleet_step(x.fleet, &(tg_step_item){a, 7, 0, tokens, 2}, soon(), &err));
+    CHECK_OK(tg_fleet_step(x.fleet, &(tg_step_item){a, 7, 0, tokens, 2}, false, soon(), &err));
     CHECK(until(&x, &x.steps, 1));
     tg_fleet_log_view log = tg_fleet_slot_log(x.fleet, a);
     CHECK_EQ(log.n, 2);
@@ -168,8 +169,8 @@ TEST(an_owner_can_put_an_episode_back) {
     CHECK_EQ(x.restore_code, TG_CODE_OK);
     uint64_t digests[2];
     for (int i = 0; i < 2; i++) {
-        CHECK_OK(
-            tg_fleet_step(x.fleet, &(tg_step_item){i ? b : a, 7, 2, tokens + 2, 1}, soon(), &err));
+        CHECK_OK(tg_fleet_step(x.fleet, &(tg_step_item){i ? b : a, 7, 2, tokens + 2, 1}, false,
+                               soon(), &err));
         CHECK(until(&x, &x.steps, 2 + i));
         CHECK_EQ(x.step_code, TG_CODE_OK);
         digests[i] = x.step.state_digest;
@@ -201,13 +202,14 @@ TEST(slots_spread_over_workers_and_stay) {
     CHECK_EQ(st.workers, 2);
     for (int i = SLOTS / 2; i < SLOTS; i++) CHECK_OK(tg_fleet_add_slot(x.fleet, &ids[i], &err));
     for (int i = 0; i < SLOTS; i++) {
-        CHECK_OK(
-            tg_fleet_reset(x.fleet, &(tg_reset_item){.slot = ids[i], .episode = 1}, soon(), &err));
+        CHECK_OK(tg_fleet_reset(x.fleet, &(tg_reset_item){.slot = ids[i], .episode = 1}, false,
+                                soon(), &err));
     }
     CHECK(until(&x, &x.resets, SLOTS));
     int32_t token = 3;
     for (int i = 0; i < SLOTS; i++)
-        CHECK_OK(tg_fleet_step(x.fleet, &(tg_step_item){ids[i], 1, 0, &token, 1}, soon(), &err));
+        CHECK_OK(
+            tg_fleet_step(x.fleet, &(tg_step_item){ids[i], 1, 0, &token, 1}, false, soon(), &err));
     CHECK(until(&x, &x.steps, SLOTS));
     CHECK_EQ(tg_fake_steps(a),
              SLOTS / 2); /* the new ones went to the emptier worker, the old ones stayed */
