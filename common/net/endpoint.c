@@ -14,8 +14,9 @@
 
 enum {
     HANDSHAKE_MS = 5000, /* a connection that does not speak ZMTP is dropped after this */
-    BEAT_MS = 2000,      /* transport heartbeats: the peer's I/O thread lives */
-    BEAT_TIMEOUT_MS = 6000,
+    /* The kernel gives a tcp connection up when what was sent is not acknowledged for so long; the link's heartbeats see to
+     * it that something is sent. ZeroMQ's own heartbeats would cost a walk over all timers at every message. */
+    UNACKNOWLEDGED_MS = 6000,
     RECONNECT_MS = 100,
     RECONNECT_MAX_MS = 1000,
     BACKLOG =
@@ -37,9 +38,7 @@ static tg_status configure(tg_endpoint *ep, tg_error *err) {
               set_int(s, ZMQ_RCVHWM, ep->opts.high_water) &&
               zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &max_message, sizeof max_message) == 0 &&
               set_int(s, ZMQ_HANDSHAKE_IVL, ep->opts.handshake_ms) &&
-              set_int(s, ZMQ_HEARTBEAT_IVL, BEAT_MS) &&
-              set_int(s, ZMQ_HEARTBEAT_TIMEOUT, BEAT_TIMEOUT_MS) &&
-              set_int(s, ZMQ_HEARTBEAT_TTL, BEAT_TIMEOUT_MS) &&
+              set_int(s, ZMQ_TCP_MAXRT, UNACKNOWLEDGED_MS) && set_int(s, ZMQ_TCP_KEEPALIVE, 1) &&
               set_int(s, ZMQ_RECONNECT_IVL, RECONNECT_MS) &&
               set_int(s, ZMQ_RECONNECT_IVL_MAX, RECONNECT_MAX_MS) &&
               set_int(s, ZMQ_IPV6, strchr(ep->address, '[') != NULL);
@@ -117,8 +116,10 @@ static void on_poll(uv_poll_t *poll, int status, int events) {
     tg_endpoint_poll(poll->data);
 }
 
+/* A process may have thousands of endpoints, and each look costs a system call. */
 static void on_prepare(uv_prepare_t *prepare) {
-    tg_endpoint_poll(prepare->data);
+    tg_endpoint *ep = prepare->data;
+    if (!ep->settled) tg_endpoint_poll(ep);
 }
 
 static bool start_poll(tg_endpoint *ep, uv_loop_t *loop, uv_poll_t *poll, void *socket) {

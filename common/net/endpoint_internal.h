@@ -20,6 +20,7 @@ struct tg_endpoint {
     uv_timer_t retry;
     int handles; /* open ones; the last to close frees the endpoint */
     bool draining, closed;
+    bool settled; /* there was nothing to do, and nothing was sent or received since */
     tg_outqueue out;
     tg_buf scratch;
     size_t send_limit;

@@ -154,6 +154,7 @@ static void on_idle(uv_idle_t *handle) {
 }
 
 void tg_endpoint_look_again(tg_endpoint *ep) {
+    ep->settled = false;
     if (!ep->draining) uv_idle_start(&ep->idle, on_idle);
 }
 
@@ -174,14 +175,15 @@ void tg_endpoint_poll(tg_endpoint *ep) {
         if (!did) break;
         budget--;
     }
+    ep->settled = budget > 0;
     if (!ep->closed && budget > 0)
-        drain_monitor(ep); /* last: what was sent before the end counts */
+        drain_monitor(ep); /* last: what was sent before the end counts; may send, and unsettle */
     ep->draining = false;
     if (ep->closed) return;
-    if (budget == 0) {
-        uv_idle_start(&ep->idle, on_idle);
-    } else {
+    if (ep->settled) {
         uv_idle_stop(&ep->idle);
+    } else {
+        uv_idle_start(&ep->idle, on_idle);
     }
     if (!ep->out.peers) {
         uv_timer_stop(&ep->retry);

@@ -14,7 +14,7 @@
 #include "common/net/fleet.h"
 
 enum {
-    TG_FLEET_TICK_MS = 20,
+    TG_FLEET_TICK_MS = 50,
     TG_FLEET_RETRY_MS = 50, /* doubling to RETRY_MAX */
     TG_FLEET_RETRY_MAX_MS = 1600,
     TG_FLEET_RESEND_MS = 2000, /* without an answer, the same request is sent again */

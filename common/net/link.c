@@ -169,7 +169,7 @@ static void on_gone(void *arg, tg_peer peer) {
 
 static void on_accept(void *arg, int fd) {
     tg_link *link = arg;
-    tg_strangers_add(&link->strangers, fd, tg_clock_ms());
+    tg_strangers_accepted(&link->strangers, fd, tg_clock_ms());
 }
 
 static void on_disconnect(void *arg, int fd) {

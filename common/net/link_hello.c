@@ -147,7 +147,7 @@ static void open_session(tg_link *link, tg_session *s, const tg_frame *hello, tg
         return;
     }
     s->taken = true;
-    tg_strangers_remove(&link->strangers, s->fd);
+    tg_strangers_meet(&link->strangers, s->fd);
     if (!send_welcome(s, hello, false)) {
         tg_session_drop(s, "gone before Welcome");
         return;
@@ -185,7 +185,7 @@ static void resume_session(tg_link *link, tg_session *s, tg_peer peer, const tg_
     }
     s->peer_user = *user; /* another key of the same tenant, perhaps */
     read_hello(s, hello);
-    tg_strangers_remove(&link->strangers, s->fd);
+    tg_strangers_meet(&link->strangers, s->fd);
     link->stats.resumed++;
     if (!send_welcome(s, head, true)) return; /* gone again: the loop finds it */
     tg_log_info("net", "%s: session %llx resumed, epoch %llu", link->address,

@@ -7,6 +7,7 @@
 #ifndef TG_NET_STRANGERS_H
 #define TG_NET_STRANGERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,11 +19,16 @@ typedef struct tg_stranger {
 typedef struct tg_strangers {
     tg_stranger *list; /* by age */
     size_t n, cap;
+    bool *met; /* by fd: said Hello */
+    size_t cap_met;
 } tg_strangers;
 
 /* Since now, also when it was known before. Without memory it stays unknown. fd -1 is ignored, here and below. */
 void tg_strangers_add(tg_strangers *s, int fd, uint64_t now_ms);
-void tg_strangers_remove(tg_strangers *s, int fd);
+/* A connection was accepted. Its Hello may have been read before: messages and news of connections come by different ways. */
+void tg_strangers_accepted(tg_strangers *s, int fd, uint64_t now_ms);
+void tg_strangers_meet(tg_strangers *s, int fd);   /* it said Hello */
+void tg_strangers_remove(tg_strangers *s, int fd); /* it is gone */
 /* Cuts those that are strangers for limit_ms; returns how many. */
 size_t tg_strangers_cut(tg_strangers *s, uint64_t now_ms, uint64_t limit_ms);
 void tg_strangers_fini(tg_strangers *s);

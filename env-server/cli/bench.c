@@ -127,6 +127,7 @@ int tg_command_bench(int argc, char **argv) {
     tg_security_opts keys = {0};
     const char *json = NULL, *csv = NULL;
     int64_t sessions = 1, slots = 64, tokens = 1, timeout_ms = 60000;
+    int64_t heartbeat_ms = 0, open_ms = 60000;
     const tg_flag flags[] = {
         {"address", TG_FLAG_STR, &o.address, "ADDRESS",
          "A server that listens (textgen-env --bind) or a broker's front."},
@@ -140,6 +141,8 @@ int tg_command_bench(int argc, char **argv) {
         {"rate", TG_FLAG_FLOAT, &o.rate, "N",
          "Steps a second, due whatever the server does (0: each slot as fast as it can)."},
         {"timeout-ms", TG_FLAG_INT, &timeout_ms, "MS", "Deadline of a call (60000)."},
+        {"heartbeat-ms", TG_FLAG_INT, &heartbeat_ms, "MS", "Interval of heartbeats (1000)."},
+        {"open-ms", TG_FLAG_INT, &open_ms, "MS", "Time for opening all sessions (60000)."},
         {"json", TG_FLAG_STR, &json, "FILE", "Write the figures as JSON."},
         {"csv", TG_FLAG_STR, &csv, "FILE", "Write the figures as CSV."},
         TG_SECURITY_FLAGS(keys),
@@ -167,7 +170,8 @@ int tg_command_bench(int argc, char **argv) {
                          args.positional[0]);
         if (st == TG_OK) st = check(&o, sessions, slots, tokens, &err);
         o.sessions = (uint32_t)sessions, o.slots = (uint32_t)slots, o.tokens = (uint32_t)tokens;
-        o.timeout_ms = (int)timeout_ms;
+        o.timeout_ms = (int)timeout_ms, o.heartbeat_ms = (int)heartbeat_ms;
+        o.open_ms = (int)open_ms;
         if (st == TG_OK) st = run(&o, &keys, json, csv, &err);
     }
     tg_args_fini(&args);

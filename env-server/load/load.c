@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { MAX_TOKENS = 4096, OPEN_MS = 60000 };
+enum { MAX_TOKENS = 4096, AT_ONCE = 50, AT_ONCE_MS = 2000 };
 
 typedef struct load load;
 
@@ -190,6 +190,7 @@ static bool all_open(const load *l) {
 static tg_status open_session(load *l, session *s, tg_error *err) {
     tg_fleet_opts o = {.connect = l->o.address,
                        .bind = l->o.bind,
+                       .heartbeat_ms = l->o.heartbeat_ms,
                        .insecure = l->o.insecure,
                        .ops = &OPS,
                        .arg = s};
@@ -208,9 +209,11 @@ static tg_status open_session(load *l, session *s, tg_error *err) {
 
 static tg_status open_all(load *l, tg_error *err) {
     tg_status st = TG_OK;
-    for (uint32_t i = 0; i < l->o.sessions && st == TG_OK; i++)
+    for (uint32_t i = 0; i < l->o.sessions && st == TG_OK; i++) {
         st = open_session(l, &l->sessions[i], err);
-    if (st == TG_OK) run_until(l, OPEN_MS, all_open);
+        if (i % AT_ONCE == AT_ONCE - 1) run_until(l, AT_ONCE_MS, all_open); /* not all at once */
+    }
+    if (st == TG_OK) run_until(l, (uint64_t)l->o.open_ms, all_open);
     if (st != TG_OK || l->failed || all_open(l)) return st;
     tg_fleet_stats fs;
     size_t open = 0;
@@ -220,7 +223,7 @@ static tg_status open_all(load *l, tg_error *err) {
     }
     return tg_fail(err, TG_UNAVAILABLE, "%zu of %zu slots were opened at %s within %d s", open,
                    (size_t)l->o.sessions * l->o.slots, l->o.address ? l->o.address : l->o.bind,
-                   OPEN_MS / 1000);
+                   l->o.open_ms / 1000);
 }
 
 static void measure(load *l) {
@@ -294,6 +297,7 @@ tg_status tg_load_run(const tg_load_opts *opts, tg_load_result *out, tg_error *e
     l->o = *opts;
     l->r = out;
     if (l->o.timeout_ms <= 0) l->o.timeout_ms = 60000;
+    if (l->o.open_ms <= 0) l->o.open_ms = 60000;
     tg_status st = l->o.tokens > MAX_TOKENS
                        ? tg_fail(err, TG_USAGE, "a step has at most %d tokens here", MAX_TOKENS)
                        : run(l, err);

@@ -30,7 +30,9 @@ typedef struct tg_load_opts {
     double warmup;       /* before (1) */
     double rate;         /* steps a second over all slots; 0: closed loop */
     uint64_t seed;
-    int timeout_ms; /* of a call (60000) */
+    int timeout_ms;   /* of a call (60000) */
+    int heartbeat_ms; /* 0: the default */
+    int open_ms;      /* for all sessions and slots (60000) */
     bool insecure;
     tg_security *security; /* borrowed; NULL: none */
 } tg_load_opts;

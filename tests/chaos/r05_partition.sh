@@ -12,10 +12,9 @@ trap 'end_all; ip netns del $a; ip netns del $b' EXIT
 ip -n $a addr add 10.77.0.1/24 dev tga$$; ip -n $b addr add 10.77.0.2/24 dev tgb$$
 for x in "$a tga$$" "$b tgb$$"; do set -- $x; ip -n "$1" link set "$2" up; ip -n "$1" link set lo up; done
 front=tcp://127.0.0.1:7601 back=tcp://10.77.0.2:7602
-inside() { ip netns exec "$@"; }
-inside $b "$bin/textgen-broker" --front $front --back $back --insecure --heartbeat-ms $beat >"$work/broker.log" 2>&1 &
+ip netns exec $b "$bin/textgen-broker" --front $front --back $back --insecure --heartbeat-ms $beat >"$work/broker.log" 2>&1 &
 for ns in $a $a $b; do
-    inside $ns "$bin/textgen-env" --config "$config" --connect $back --heartbeat-ms $beat >>"$work/workers.log" 2>&1 &
+    ip netns exec $ns "$bin/textgen-env" --config "$config" --connect $back --heartbeat-ms $beat >>"$work/workers.log" 2>&1 &
 done
 mac=$(ip -n $a -o link show tga$$ | sed 's/.*ether \([^ ]*\).*/\1/')
 cut_off() { # both: the link is down; one: what the broker sends to the workers goes nowhere
