@@ -37,7 +37,7 @@ judge() {
 # open KIND MODE: sets $reward to a reward of that kind which behaves so.
 open() {
     local kind=$1 mode=$2 more="retries: 0"
-    case $mode in never | sleep) more="timeout_ms: 400, retries: 0" ;; esac
+    case $mode in never) more="timeout_ms: 400, retries: 0" ;; sleep) more="timeout_ms: 100, retries: 0" ;; esac # it sleeps for 0.4 s
     case $kind in
     plugin) reward="{id: plugin, args: {path: $BUILD/plugin/bad_reward.so, config: {mode: $mode}, $more}}" ;;
     process) reward="{id: process, args: {command: [$BUILD/tests/reward-child, $mode], restarts: 100000, $more}}" ;;

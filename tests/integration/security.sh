@@ -25,14 +25,14 @@ k=$tmp/keys; mkdir "$k"
 check 'help has examples' '"$textgen" keygen --help | grep -q "textgen keygen learner --role client"'
 "$textgen" keygen "$k/learner" >"$tmp/g.out" 2>&1; check 'a pair' "[ $? = 0 ]" "$tmp/g.out"
 check 'the secret has mode 600' '[ "$(stat -c %a "$k/learner.key")" = 600 ]'
-check 'the secret is not printed' '! grep -qF "$(sed -n "s/.*secret-key = \"\(.*\)\"/\1/p" "$k/learner.key")" "$tmp/g.out"'
+check 'the secret is not printed' '! grep -qF -- "$(sed -n "s/.*secret-key = \"\(.*\)\"/\1/p" "$k/learner.key")" "$tmp/g.out"'
 check 'the public key has no secret' '! grep -q secret-key "$k/learner.pub"'
 cp "$k/learner.key" "$tmp/before"
 refuse 64 'not overwritten' "$textgen" keygen "$k/learner"
 check 'and was not' 'cmp -s "$k/learner.key" "$tmp/before"'
 "$textgen" keygen "$k/worker" --role worker --tenant pool --allow "$k/allow.txt" >/dev/null; check 'a line of the list' 'grep -q "  worker   pool$" "$k/allow.txt"' "$k/allow.txt"
 "$textgen" keygen "$k/alice" --role client --tenant a >"$tmp/g.out"; check 'a line to copy' 'grep -qE "^.{40}  client   a$" "$tmp/g.out"' "$tmp/g.out"
-"$textgen" keygen --from "$k/alice.pub" --role client --tenant a --allow "$k/allow.txt" >/dev/null; check 'a line for a public key' 'grep -qF "$(grep -E "^.{40}  client" "$tmp/g.out")" "$k/allow.txt"' "$k/allow.txt"
+"$textgen" keygen --from "$k/alice.pub" --role client --tenant a --allow "$k/allow.txt" >/dev/null; check 'a line for a public key' 'grep -qF -- "$(grep -E "^.{40}  client" "$tmp/g.out")" "$k/allow.txt"' "$k/allow.txt"
 refuse 64 'unknown; expected client' "$textgen" keygen "$k/x" --role boss
 refuse 64 'needs --role' "$textgen" keygen "$k/x" --allow "$k/allow.txt"
 refuse 64 'letters, digits' "$textgen" keygen "$k/x" --role client --tenant 'a b'
