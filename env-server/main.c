@@ -7,12 +7,9 @@
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
-} commands[] = {{"serve", tg_command_serve},
-                {"check", tg_command_check},
-                {"list", tg_command_list},
-                {"data", tg_command_data},
-                {"score", tg_command_score},
-                {"bench", tg_command_bench}};
+} commands[] = {{"serve", tg_command_serve}, {"check", tg_command_check},
+                {"list", tg_command_list},   {"data", tg_command_data},
+                {"score", tg_command_score}, {"bench", tg_command_bench}};
 
 int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "--version")) {

@@ -3,7 +3,6 @@
 
 #include "env-server/metric/ngram.h"
 
-
 #include <math.h>
 #include <string.h>
 

@@ -162,7 +162,7 @@ TEST(shaping_functions_are_looked_up) {
     CHECK_OK(tg_shaping_open(&r, NULL, &ctx, &err));
     CHECK(!r.ops);
     CHECK_EQ(tg_shaping_open(&r, "nonsense", &ctx, &err), TG_CONFIG);
-    CHECK_EQ(tg_shaping_open(&r, "bleurt", &ctx, &err), TG_NOINPUT); /* needs a model */
+    CHECK_EQ(tg_shaping_open(&r, "bleurt", &ctx, &err), TG_NOINPUT);       /* needs a model */
     CHECK(tg_shaping_open(&r, "increasing_numbers", &ctx, &err) != TG_OK); /* needs an option */
     CHECK_OK(tg_shaping_open(&r, "sentences_with_dates", &ctx, &err));
     tg_reward_input in = {.text = "2020-01-02", .text_len = 10, .done = true};
