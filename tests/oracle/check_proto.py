@@ -26,7 +26,7 @@ TYPES = {
     "ERROR": "Error", "BYE": "Bye", "RESTORE": "RestoreBatch", "RESTORE_REPLY": "RestoreReply",
     "SNAPSHOT": "SnapshotRequest", "SNAPSHOT_REPLY": "SnapshotReply", "CANCEL": "Cancel",
 }
-IDS = {"prompt", "tokens"}          # bytes fields that hold u32 ids
+IDS = {"prompt", "tokens", "context_start"}          # bytes fields that hold u32 ids
 DOUBLES = {"rewards", "samples"}    # bytes fields that hold f64
 
 
