@@ -1,7 +1,7 @@
-/* GPT-2 of 124 M parameters and T5-base with random weights, f32, all cores: forward, training step and decoding, and the fused head
- * alone. Names and shapes are those of peer_torch.py.
+/* GPT-2 of 124 M parameters and T5-base with random weights, all cores: forward, training step and decoding, and the fused head alone.
+ * Names and shapes are those of peer_torch.py; f32 with the best kernels unless the name ends in _avx2 or _bf16.
  *
- *   bench_model [--batch N] [CASE…]      default: every case, each in a process of its own so that peak memory is its own */
+ *   bench_model --list | [--batch N] [CASE…]     default: every case, each in a process of its own so that peak memory is its own */
 #include "common/base/alloc.h"
 #include "common/base/check.h"
 #include "common/base/file.h"
@@ -20,11 +20,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LENGTH = 112, SOURCE = 64, TARGET = 48, PROMPT = 64, NEW = 64, HEAD_ROWS = 4096 };
+enum { LENGTH = 112, SOURCE = 64, TARGET = 48, PROMPT = 64, HEAD_VOCAB = 50257, HEAD_WIDTH = 768 };
 
 typedef struct bench {
     const char *name, *who;
-    int batch, slots; /* sequences of a pass; of decoding */
+    int batch, slots;   /* sequences of a pass; of decoding */
+    int new, head_rows; /* new tokens of a sequence; rows of the head alone */
     tg_backend *be;
     tg_arch arch;
     tg_model *model;
@@ -59,7 +60,11 @@ static void report(const bench *b, double seconds, double flops, double bytes, c
     if (flops > 0) printf("  %7.1f GFLOP/s", flops / seconds * 1e-9);
     if (bytes > 0) printf("  %6.1f GB/s", bytes / seconds * 1e-9);
     printf("  peak %.2f GB%s\n", peak / 1e3, note);
-    tg_bench_line(&(tg_bench_result){b->name, seconds, flops, bytes, peak, b->who});
+    const char *isa = b->be->kernels->isa;
+    const bool limited = getenv("TEXTGEN_CPU_ISA") != NULL;
+    const bool pairs = b->weights == TG_WEIGHT_PACKED_BF16 && !strcmp(isa, "avx512_bf16");
+    tg_bench_line(&(tg_bench_result){b->name, seconds, flops, bytes, peak, b->who,
+                                     limited || pairs ? isa : NULL});
 }
 
 static bool is_t5(const bench *b) {
@@ -216,13 +221,13 @@ static void open_generator(bench *b) {
     tg_arena arena = {0};
     must(tg_gen_settings_read(&s, NULL, "generation_kwargs", &arena, &err));
     s.do_sample = false;
-    s.max_new_tokens = NEW;
+    s.max_new_tokens = b->new;
     s.weights = b->weights;
     s.half_cache = b->half_cache;
     must(tg_generator_create(
         &b->generator, b->model, &s,
-        is_t5(b) ? (tg_decoder_caps){.slots = b->slots, .len = NEW + 1, .src = PROMPT}
-                 : (tg_decoder_caps){.slots = b->slots, .len = PROMPT + NEW},
+        is_t5(b) ? (tg_decoder_caps){.slots = b->slots, .len = b->new + 1, .src = PROMPT}
+                 : (tg_decoder_caps){.slots = b->slots, .len = PROMPT + b->new},
         &err));
     tg_arena_fini(&arena);
 }
@@ -239,13 +244,14 @@ static void bench_decode(bench *b) {
     const tg_arch *a = &b->arch;
     /* A step reads every matrix, and all keys and values; the prompts go through everything but the head. */
     const double matrices = matrix_weights(a), head = (double)a->width * a->vocab_size;
-    const double row = 2.0 * a->n_layers * a->width * (PROMPT + NEW / 2.0);
+    const double row = 2.0 * a->n_layers * a->width * (PROMPT + b->new / 2.0);
     const double bytes = (b->weights == TG_WEIGHT_PACKED_BF16 ? 2 : 4) * matrices +
                          (b->half_cache ? 2 : 4) * row * b->slots;
-    const double prompts = 2 * (matrices - head) * PROMPT, steps = (2 * matrices + 2 * row) * NEW;
+    const double prompts = 2 * (matrices - head) * PROMPT,
+                 steps = (2 * matrices + 2 * row) * b->new;
     char note[64];
-    snprintf(note, sizeof note, "  %.0f new tokens/s", b->slots * NEW / seconds);
-    report(b, seconds, (prompts + steps) * b->slots, bytes * NEW, note);
+    snprintf(note, sizeof note, "  %.0f new tokens/s", b->slots * b->new / seconds);
+    report(b, seconds, (prompts + steps) * b->slots, bytes * b->new, note);
 }
 
 /* A step reads the decoder's matrices, but not those that make keys and values of the source. */
@@ -259,22 +265,23 @@ static void bench_t5_decode(bench *b) {
     const double step = a->n_layers * (layer + 2 * C * C) + C * a->vocab_size;
     const double once = a->n_layers * (layer + 2 * C * C) * PROMPT;
     char note[64];
-    snprintf(note, sizeof note, "  %.0f new tokens/s", b->slots * NEW / seconds);
-    report(b, seconds, 2 * (step * NEW + once) * b->slots,
-           (b->weights == TG_WEIGHT_PACKED_BF16 ? 2 : 4) * step * NEW, note);
+    snprintf(note, sizeof note, "  %.0f new tokens/s", b->slots * b->new / seconds);
+    report(b, seconds, 2 * (step * b->new + once) * b->slots,
+           (b->weights == TG_WEIGHT_PACKED_BF16 ? 2 : 4) * step * b->new, note);
 }
 
 static void head_forward(void *arg) {
     bench *b = arg;
-    b->be->ops->head_forward(b->be, b->logp, b->entropy, b->lse, b->x, b->w, b->tokens, HEAD_ROWS,
-                             768, 50257, (tg_head_extra){0});
+    b->be->ops->head_forward(b->be, b->logp, b->entropy, b->lse, b->x, b->w, b->tokens,
+                             b->head_rows, HEAD_WIDTH, HEAD_VOCAB, (tg_head_extra){0});
 }
 
 static void head_both(void *arg) {
     bench *b = arg;
     head_forward(b);
     b->be->ops->head_backward(b->be, b->dx, b->dw, b->dlogp, b->dlogp, b->x, b->w, b->tokens,
-                              b->lse, b->entropy, HEAD_ROWS, 768, 50257, (tg_head_extra){0});
+                              b->lse, b->entropy, b->head_rows, HEAD_WIDTH, HEAD_VOCAB,
+                              (tg_head_extra){0});
 }
 
 /* What bf16 weights do to the log-probs of a scoring pass: as a reference (reference_dtype) or in rollouts (decode_dtype). `times`: all
@@ -330,7 +337,7 @@ static float *random_floats(bench *b, size_t n, tg_rng *rng) {
 }
 
 static void bench_head(bench *b) {
-    const size_t rows = HEAD_ROWS, C = 768, V = 50257;
+    const size_t rows = (size_t)b->head_rows, C = HEAD_WIDTH, V = HEAD_VOCAB;
     const bool backward = strstr(b->name, "backward") != NULL;
     tg_rng rng = tg_rng_at(1, TG_RNG_TEST, 0, 0);
     b->x = random_floats(b, rows * C, &rng);
@@ -350,40 +357,42 @@ static void bench_head(bench *b) {
            0, "");
 }
 
-/* One name may be measured in several ways: the tables set them beside the peer's. */
-static const struct {
+/* One name may be measured in several ways: the table sets them beside the peer's. */
+typedef struct bench_case {
     const char *name, *who; /* who: NULL is "textgen" */
     void (*run)(bench *b);
     int slots;
     tg_weight_form weights;
     bool half_cache;
-    const char *isa; /* NULL: the best there is */
-} cases[] = {
-    {"gpt2-124m/forward", NULL, bench_forward, 0, 0, 0, NULL},
-    {"gpt2-124m/forward", "textgen, avx2 only", bench_forward, 0, 0, 0, "avx2"},
-    {"gpt2-124m/train_step", NULL, bench_train_step, 0, 0, 0, NULL},
-    {"gpt2-124m/train_step", "textgen, avx2 only", bench_train_step, 0, 0, 0, "avx2"},
-    {"gpt2-124m/decode_b16", NULL, bench_decode, 16, TG_WEIGHT_PACKED, 0, NULL},
-    {"gpt2-124m/decode_b16", "textgen, bf16 weights", bench_decode, 16, TG_WEIGHT_PACKED_BF16, 0,
-     NULL},
-    {"gpt2-124m/decode_b16", "textgen, bf16 and cache", bench_decode, 16, TG_WEIGHT_PACKED_BF16, 1,
-     NULL},
-    {"gpt2-124m/decode_b16", "textgen, not packed", bench_decode, 16, TG_WEIGHT_PLAIN, 0, NULL},
-    {"gpt2-124m/decode_b16", "textgen, avx2 only", bench_decode, 16, TG_WEIGHT_PACKED, 0, "avx2"},
-    {"gpt2-124m/decode_b16", "textgen, avx2, bf16", bench_decode, 16, TG_WEIGHT_PACKED_BF16, 0,
-     "avx2"},
-    {"gpt2-124m/decode_b1", NULL, bench_decode, 1, TG_WEIGHT_PACKED, 0, NULL},
-    {"gpt2-124m/decode_b1", "textgen, bf16 weights", bench_decode, 1, TG_WEIGHT_PACKED_BF16, 0,
-     NULL},
-    {"gpt2-124m/bf16_effect", NULL, bench_bf16_effect, 0, 0, 0, NULL},
-    {"t5-base/forward", NULL, bench_forward, 0, 0, 0, NULL},
-    {"t5-base/train_step", NULL, bench_train_step, 0, 0, 0, NULL},
-    {"t5-base/decode_b16", NULL, bench_t5_decode, 16, TG_WEIGHT_PACKED, 0, NULL},
-    {"t5-base/decode_b16", "textgen, bf16 weights", bench_t5_decode, 16, TG_WEIGHT_PACKED_BF16, 0,
-     NULL},
-    {"head/logp_entropy_4k_50k", NULL, bench_head, 0, 0, 0, NULL},
-    {"head/logp_entropy_backward_4k_50k", NULL, bench_head, 0, 0, 0, NULL},
+} bench_case;
+
+static const bench_case cases[] = {
+    {"gpt2-124m/forward", NULL, bench_forward, 0, 0, 0},
+    {"gpt2-124m/train_step", NULL, bench_train_step, 0, 0, 0},
+    {"gpt2-124m/decode_b16", NULL, bench_decode, 16, TG_WEIGHT_PACKED, 0},
+    {"gpt2-124m/decode_b16", "textgen, not packed", bench_decode, 16, TG_WEIGHT_PLAIN, 0},
+    {"gpt2-124m/decode_b16_bf16", NULL, bench_decode, 16, TG_WEIGHT_PACKED_BF16, 0},
+    {"gpt2-124m/decode_b16_bf16", "textgen, cache too", bench_decode, 16, TG_WEIGHT_PACKED_BF16, 1},
+    {"gpt2-124m/decode_b1", NULL, bench_decode, 1, TG_WEIGHT_PACKED, 0},
+    {"gpt2-124m/decode_b1_bf16", NULL, bench_decode, 1, TG_WEIGHT_PACKED_BF16, 0},
+    {"gpt2-124m/forward_avx2", NULL, bench_forward, 0, 0, 0},
+    {"gpt2-124m/train_step_avx2", NULL, bench_train_step, 0, 0, 0},
+    {"gpt2-124m/decode_b16_avx2", NULL, bench_decode, 16, TG_WEIGHT_PACKED, 0},
+    {"gpt2-124m/decode_b16_avx2", "textgen, bf16 weights", bench_decode, 16, TG_WEIGHT_PACKED_BF16,
+     0},
+    {"gpt2-124m/bf16_effect", NULL, bench_bf16_effect, 0, 0, 0},
+    {"t5-base/forward", NULL, bench_forward, 0, 0, 0},
+    {"t5-base/train_step", NULL, bench_train_step, 0, 0, 0},
+    {"t5-base/decode_b16", NULL, bench_t5_decode, 16, TG_WEIGHT_PACKED, 0},
+    {"t5-base/decode_b16_bf16", NULL, bench_t5_decode, 16, TG_WEIGHT_PACKED_BF16, 0},
+    {"head/logp_entropy_4k_50k", NULL, bench_head, 0, 0, 0},
+    {"head/logp_entropy_backward_4k_50k", NULL, bench_head, 0, 0, 0},
 };
+
+static bool ends_in(const char *name, const char *end) {
+    size_t n = strlen(name), m = strlen(end);
+    return n >= m && !strcmp(name + n - m, end);
+}
 
 /* Memory is left to the end of the process. */
 static int run_case(size_t i, int batch) {
@@ -391,9 +400,11 @@ static int run_case(size_t i, int batch) {
                .who = cases[i].who,
                .batch = batch,
                .slots = cases[i].slots,
+               .new = tg_bench_quick() ? 8 : 64,
+               .head_rows = tg_bench_quick() ? 512 : 4096,
                .weights = cases[i].weights,
                .half_cache = cases[i].half_cache};
-    if (cases[i].isa) setenv("TEXTGEN_CPU_ISA", cases[i].isa, 1); /* this process is its own */
+    if (ends_in(b.name, "_avx2")) setenv("TEXTGEN_CPU_ISA", "avx2", 1); /* the process is its own */
     must(tg_backend_open(&b.be, "cpu", 0, &err));
     cases[i].run(&b);
     tg_generator_destroy(&b.generator);
@@ -419,22 +430,29 @@ static bool wanted(char **names, int n, const char *name) {
     return n == 0;
 }
 
+static void list(FILE *f) {
+    for (size_t i = 0; i < TG_COUNT_OF(cases); i++)
+        if (!i || strcmp(cases[i].name, cases[i - 1].name)) fprintf(f, "%s\n", cases[i].name);
+}
+
 int main(int argc, char **argv) {
-    int64_t batch = 8;
+    int64_t batch = tg_bench_quick() ? 2 : 8;
     int first = 1, ran = 0, code = 0;
+    if (argc == 2 && !strcmp(argv[1], "--list")) {
+        list(stdout);
+        return 0;
+    }
     if (argc > 2 && !strcmp(argv[1], "--batch")) {
         if (!tg_parse_i64(argv[2], &batch) || batch < 1 || batch > 1024) argc = -1;
         first = 3;
     }
-    for (size_t i = 0; argc > 0 && i < sizeof cases / sizeof *cases && !code; i++) {
+    for (size_t i = 0; argc > 0 && i < TG_COUNT_OF(cases) && !code; i++) {
         if (!wanted(argv + first, argc - first, cases[i].name)) continue;
         code = in_process(i, (int)batch);
         ran++;
     }
     if (ran) return code;
-    fprintf(stderr, "usage: bench_model [--batch N] [CASE…]; the cases are:\n");
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (!i || strcmp(cases[i].name, cases[i - 1].name))
-            fprintf(stderr, "  %s\n", cases[i].name);
+    fprintf(stderr, "usage: bench_model --list | [--batch N] [CASE…]; the cases are:\n");
+    list(stderr);
     return 64;
 }

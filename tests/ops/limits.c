@@ -1,15 +1,18 @@
-/* What the machine can do: multiply-adds from registers, bytes from memory. */
+/* What the machine can do: multiply-adds from registers by each instruction set it has, bytes from memory. */
 #include "tests/ops/ops.h"
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
-enum { FMA_ROUNDS = 1000000, CHAINS = 12, STREAM_FLOATS = 16 << 20, REPEATS = 8 };
+enum { FMA_ROUNDS = 1000000, CHAINS = 12, STREAM_FLOATS = 16 << 20, REPEATS = 8, FMA_REPEATS = 80 };
 
 /* Twelve independent chains hide the latency; they have names so that they stay in registers. */
 #define FOR_CHAINS(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
@@ -36,6 +39,13 @@ __attribute__((target("avx2,fma"))) static void fma_avx2(float *out) {
     FMA_LOOP(__m256, _mm256_set1_ps);
 }
 #undef MULTIPLY_ADD
+/* Pairs of bf16, added up in f32: twice the multiply-adds of an instruction. */
+#define PAIR(x) ((__m512)_mm512_set1_epi32((x) > 0.5f ? 0x3f7f3f7f : 0x38d138d1))
+#define MULTIPLY_ADD(a, x, y) _mm512_dpbf16_ps(a, (__m512bh)(x), (__m512bh)(y))
+__attribute__((target("avx512f,avx512bf16"))) static void fma_avx512_bf16(float *out) {
+    FMA_LOOP(__m512, PAIR);
+}
+#undef MULTIPLY_ADD
 #else
 #define REGISTER(a) "+m"(a)
 #endif
@@ -47,27 +57,44 @@ static void fma_plain(float *out) {
     FMA_LOOP(v4, SPLAT4);
 }
 
-typedef struct fma_choice {
-    const char *isa;
+typedef struct fma_kind {
+    const char *isa; /* as TEXTGEN_CPU_ISA names it */
     void (*run)(float *out);
-    int lanes;
-} fma_choice;
+    int products; /* of one instruction */
+} fma_kind;
 
-static fma_choice choose(void) {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) return (fma_choice){"avx512", fma_avx512, 16};
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return (fma_choice){"avx2", fma_avx2, 8};
+#define HAS(feature) (__builtin_cpu_supports(feature) != 0)
 #endif
-    return (fma_choice){"plain", fma_plain, 4};
+
+/* Those this machine has, the best for f32 first, products of bf16 last. */
+static int find_kinds(fma_kind out[4]) {
+    int n = 0;
+#if defined(__x86_64__)
+    if (HAS("avx512f")) out[n++] = (fma_kind){"avx512", fma_avx512, 16};
+    if (HAS("avx2") && HAS("fma")) out[n++] = (fma_kind){"avx2", fma_avx2, 8};
+#endif
+    if (!n) out[n++] = (fma_kind){"plain", fma_plain, 4};
+#if defined(__x86_64__)
+    if (HAS("avx512bf16")) out[n++] = (fma_kind){"avx512_bf16", fma_avx512_bf16, 32};
+#endif
+    return n;
 }
 
-const char *ops_isa(void) {
-    return choose().isa;
+const char *ops_isa(int i) {
+    fma_kind kinds[4];
+    return i < find_kinds(kinds) ? kinds[i].isa : NULL;
+}
+
+const char *ops_isa_chosen(void) {
+    const char *wanted = getenv("TEXTGEN_CPU_ISA");
+    for (int i = 0; wanted && ops_isa(i); i++)
+        if (!strcmp(ops_isa(i), wanted) && strcmp(wanted, "avx512_bf16")) return ops_isa(i);
+    return ops_isa(0);
 }
 
 static void fma_tile(void *arg, int tile) {
-    const fma_choice *f = arg;
+    const fma_kind *f = arg;
     float out;
     (void)tile;
     f->run(&out);
@@ -79,19 +106,23 @@ static tg_team *team_of(int threads) {
     return team;
 }
 
-double ops_measure_flops(int threads) {
+double ops_measure_flops(const char *isa, int threads) {
     tg_team *team = team_of(threads);
-    fma_choice f = choose();
+    fma_kind kinds[4], f;
+    int found = find_kinds(kinds);
+    f = kinds[0];
+    for (int i = 1; i < found; i++)
+        if (!strcmp(kinds[i].isa, isa)) f = kinds[i];
     double best = 1e9;
     int n = tg_team_size(team);
-    for (int r = 0; r < REPEATS; r++) {
+    for (int r = 0; r < FMA_REPEATS; r++) {
         double t = tg_clock_seconds();
         tg_team_run(team, n, fma_tile, &f);
         t = tg_clock_seconds() - t;
         if (t < best) best = t;
     }
     tg_team_destroy(&team);
-    return 2.0 * CHAINS * f.lanes * FMA_ROUNDS * n / best;
+    return 2.0 * CHAINS * f.products * FMA_ROUNDS * n / best;
 }
 
 /* y = a x + y over arrays that no cache holds: 12 bytes an element. */

@@ -110,9 +110,10 @@ void ops_share(ops_problem *forward, ops_problem *backward);
 
 void ops_perf(ops_ctx *c, ops_problem *p);
 /* Measured on n threads. */
-double ops_measure_flops(int threads);
+double ops_measure_flops(const char *isa, int threads);
 double ops_measure_bandwidth(int threads);
-const char *ops_isa(void);
+const char *ops_isa(int i); /* the instruction sets with a limit of their own; NULL: no more */
+const char *ops_isa_chosen(void); /* what f32 runs on: $TEXTGEN_CPU_ISA, else the best */
 
 /* A wrong op must be found by compare and by gradcheck; returns whether both did. */
 bool ops_selftest(ops_ctx *c);

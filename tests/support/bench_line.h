@@ -7,15 +7,22 @@
 #ifndef TG_TEST_BENCH_LINE_H
 #define TG_TEST_BENCH_LINE_H
 
+#include <stdbool.h>
+
 typedef struct tg_bench_result {
     const char *name;    /* the same as the peer's */
     double seconds;      /* of one run */
     double flops, bytes; /* what the run must do at least; 0: no limit of that kind is known */
     double peak_mb;      /* memory; 0: not measured */
     const char *who;     /* NULL: "textgen" */
+    const char *
+        isa; /* whose multiply-adds the limit is made of (avx2, avx512_bf16); NULL: the best there is for f32 */
 } tg_bench_result;
 
-/* One run to warm up, then at least 3 and about 5 s of them. */
+/* $TEXTGEN_BENCH_QUICK is set: everything is to run once, with smaller shapes, to see that it works. */
+bool tg_bench_quick(void);
+
+/* One run to warm up, then at least 3 and about 5 s of them; quick: one. */
 double tg_bench_best(void (*run)(void *arg), void *arg);
 void tg_bench_line(const tg_bench_result *r);
 double tg_bench_peak_mb(void); /* of this process so far */
