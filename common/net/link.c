@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 
 void tg_link_send_error(tg_link *link, tg_peer peer, const tg_frame *about, tg_code code,
                         const char *why) {
@@ -169,7 +170,13 @@ static void on_gone(void *arg, tg_peer peer) {
 
 static void on_accept(void *arg, int fd) {
     tg_link *link = arg;
-    tg_strangers_accepted(&link->strangers, fd, tg_clock_ms());
+    uint64_t now = tg_clock_ms();
+    tg_strangers_accepted(&link->strangers, fd, now);
+    /* libzmq takes some 50 kB for a connection, whatever its Hello would be answered. */
+    if (tg_memory_limit_is_tight(&link->memory, now)) {
+        link->stats.refused++;
+        shutdown(fd, SHUT_RDWR);
+    }
 }
 
 static void on_disconnect(void *arg, int fd) {
@@ -394,6 +401,7 @@ tg_status tg_link_open(tg_link **out, tg_net *net, uv_loop_t *loop, const tg_lin
     link->loop = loop;
     link->opts = *opts;
     fill_defaults(link);
+    if (opts->listen) tg_memory_limit_init_own(&link->memory);
     link->address = tg_strdup(opts->listen ? opts->listen : opts->dial);
     tg_status st = link->address ? draw_identity(link, err) : tg_fail_nomem(err, 1);
     if (st == TG_OK) {

@@ -223,10 +223,15 @@ static void new_session(tg_link *link, tg_peer peer, const tg_frame *head, tg_he
     open_session(link, s, head, peer);
 }
 
-static tg_code check_room(const tg_link *link, const tg_user *user, char why[TG_LINK_WHY]) {
+static tg_code check_room(tg_link *link, const tg_user *user, char why[TG_LINK_WHY]) {
     size_t limit = link->opts.max_tenant_sessions, n = 0;
     if (link->n_sessions >= link->opts.max_sessions) {
         snprintf(why, TG_LINK_WHY, "%zu sessions are open already", link->n_sessions);
+        return TG_CODE_OVERLOADED;
+    }
+    if (tg_memory_limit_is_tight(&link->memory, tg_clock_ms())) {
+        snprintf(why, TG_LINK_WHY, "more than four fifths of the %llu MB allowed are in use",
+                 (unsigned long long)(link->memory.limit >> 20));
         return TG_CODE_OVERLOADED;
     }
     if (limit == 0 || user->tenant[0] == '\0') return TG_CODE_OK;

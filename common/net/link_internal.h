@@ -4,6 +4,7 @@
 
 #include "common/net/link.h"
 #include "common/net/session_table.h"
+#include "common/net/memory_limit.h"
 #include "common/net/strangers.h"
 
 enum {
@@ -69,6 +70,7 @@ struct tg_link {
     size_t n_sessions, n_detached;
     tg_session_table by_peer, by_id, by_uuid;
     tg_strangers strangers;
+    tg_memory_limit memory;
     uint8_t resume_token[16]; /* dialling: of opts.resume_session */
     uint64_t next_session;
     uint64_t allow_generation; /* of the list that all sessions were last compared with */
