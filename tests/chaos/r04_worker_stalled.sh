@@ -1,23 +1,19 @@
 #!/bin/bash
-# R4: a worker is stopped (SIGSTOP) and continues later, when its slots live elsewhere: its late answers count for nothing.
+# R4: workers are stopped (SIGSTOP) and continue later, when their slots live elsewhere: their late answers count for nothing, no
+# reward comes twice. Several are stopped at a time; one never is.
 . tests/support/servers.sh
-wanted=$(size 2 300) total=0
-model model --episodes 20000
+wanted=$(size 4 300) loops=$(size 2 10)
+model model --episodes "$(size 20000 100000)"
 broker
-worker; pids=($started); worker; pids+=($started); worker; pids+=($started)
+for ((i = 0; i <= loops; i++)); do worker; pids[i]=$started; done
 harm() {
-    local p=${pids[RANDOM % 3]}
-    sleep 0.2
-    kill -STOP "$p" && kills=$((kills + 1))
-    sleep "$(size 1 $((RANDOM % 120 + 1)))"
-    kill -CONT "$p"
-    sleep 0.3
+    sleep 0.$((RANDOM % 5 + 1))
+    kill -STOP "${pids[$1]}"
+    sleep "$(size 1 $((RANDOM % 120 + 1))).$((RANDOM % 10))"
+    kill -CONT "${pids[$1]}"
+    sleep 1 # it joins again
 }
-for ((round = 0; total < wanted; round++)); do
-    rm -f "$work"/round*
-    under "round$round" model "$(size 6000 20000)" --address "$front" --slots 64
-    total=$((total + kills))
-    [ "$failed" -eq 0 ] || break
-done 2>/dev/null
-figure "$total times a worker was stopped"
+beside "$loops" stalls model --episodes "$(size 20000 100000)" --address "$front" --slots 64 --rate "$(size 1000 150)" --slow "$work/slow"
+kill -0 "${pids[@]}"; check "a stopped worker is gone" $? "$work/workers.log"
+figure "$kills times a worker was stopped for 1 to $(size 2 120) s, $loops at a time; $(wc -l <"$work/stalls") episodes, slowest call $(count stalls slowest) ms"
 finish

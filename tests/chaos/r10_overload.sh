@@ -12,6 +12,7 @@ value() { sed -n "s/.*\"$2\": \([0-9]*\).*/\1/p" "$work/$1.json"; }
 bench peak
 bench overload --rate $(($(value peak steps_per_s) * 10))
 [ "$(value overload errors)" -eq 0 ]; check "errors under overload" $? "$work/overload.log"
+long && { [ $((100 * $(value overload steps_per_s))) -ge $((90 * $(value peak steps_per_s))) ]; check "overload gives less than 90 % of the peak" $?; }
 play after --address "$front" --episodes 500; same "after" after model $?
 kill -0 $b; check "the broker is gone" $?
 figure "peak $(value peak steps_per_s) steps/s; ten times as many due: $(value overload steps_per_s) steps/s"

@@ -20,6 +20,21 @@ mount -o remount,size=200m "$disk"
 train "$disk/run" --resume; check "resumed with room" $? "$work/train.log"
 cmp -s "$disk/run/model/model.safetensors" "$work/undisturbed/model/model.safetensors"; check "the weights differ from an undisturbed run's" $?
 cmp -s "$disk/run/rollout_info.jsonl" "$work/undisturbed/rollout_info.jsonl"; check "the rollouts differ" $?
+# The disk answers with EIO from some moment on.
+cat >"$work/eio.c" <<'C'
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int fsync(int fd) { static int n; if (++n > 20) { errno = EIO; return -1; } return (int)syscall(SYS_fsync, fd); }
+C
+if [ -z "${SANITIZE:-}" ] && ${CC:-cc} -D_GNU_SOURCE -shared -fPIC -o "$work/eio.so" "$work/eio.c" 2>"$work/cc.log"; then
+    LD_PRELOAD=$work/eio.so train "$disk/eio"; st=$?
+    [ $st -eq 74 ]; check "EIO ends with $st, not 74" $? "$work/train.log"
+    train "$disk/eio" --resume; check "resumed after EIO" $? "$work/train.log"
+    cmp -s "$disk/eio/model/model.safetensors" "$work/undisturbed/model/model.safetensors"; check "the weights differ after EIO" $?
+else
+    echo "skipped: EIO (no plain C compiler here)"
+fi
 mount -o remount,ro "$disk"
 train "$disk/other"; st=$?
 [ $st -ne 0 ]; check "a read-only disk goes unnoticed" $? "$work/train.log"

@@ -8,7 +8,7 @@ names=("$@")
 if [ ${#names[@]} -eq 0 ]; then
     for f in tests/fuzz/fuzz_*.c; do f=${f##*/fuzz_}; names+=("${f%.c}"); done
 fi
-make --no-print-directory CC=clang SANITIZE=fuzzer,address BUILD=$out CFLAGS="-O1 -g" \
+make --no-print-directory CC="${FUZZ_CC:-clang}" SANITIZE=fuzzer,address BUILD=$out CFLAGS="-O1 -g" \
     "${names[@]/#/$out/tests/fuzz/fuzz_}" || exit 70
 passed=0 failed=0
 for name in "${names[@]}"; do

@@ -53,5 +53,25 @@ under() {
     wait $client
     same "$1" "$1" "$2" $?
 }
+# beside LOOPS OUT MODEL [options]: plays while as many loops call `harm LOOP`, until it was called $wanted times in all.
+beside() {
+    local i client loops=()
+    : >"$work/harms"
+    rm -f "$work/enough"
+    play "$2" --until "$work/enough" "${@:4}" &
+    client=$!
+    for ((i = 0; i < $1; i++)); do
+        while kill -0 $client && [ "$(wc -l <"$work/harms")" -lt "$wanted" ]; do echo "$i" >>"$work/harms"; harm $i; done 2>/dev/null &
+        loops+=($!)
+    done
+    wait "${loops[@]}"
+    touch "$work/enough"
+    wait $client
+    same "$2" "$2" "$3" $?
+    kills=$(wc -l <"$work/harms")
+}
+now_ms() { local up; read -r up _ </proc/uptime; echo "${up/./}0"; } # the clock of env-play --slow
+# share P FILE: the P-th percentile of the numbers in FILE
+share() { sort -n "$2" | awk -v p="$1" '{ x[NR] = $1 } END { i = int(NR * p / 100 + 0.999999); print NR ? x[i < 1 ? 1 : i] : 0 }'; }
 rss() { awk '/VmRSS/ { print $2 }' "/proc/$1/status"; } # in kB
 figure() { echo "  $*"; } # what was reached, for the record

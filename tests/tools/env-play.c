@@ -17,8 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { MAX_RUN = 64 };
+enum { MAX_RUN = 64, SLOW_MS = 20 };
 
 typedef struct line {
     uint64_t sample, prompt, rewards, digest;
@@ -36,10 +37,16 @@ typedef struct play {
     uint64_t *episode; /* of each slot */
     uint32_t *step;
     uint64_t slowest_ms; /* of a call */
+    uint64_t taken;      /* results of calls */
     uint64_t again;      /* calls asked again after their deadline */
     bool ask_again, check_restore;
     uint64_t restored, restored_wrong;
     uint64_t *begun_ms; /* by slot */
+    const char *until;  /* no episode begins once this file is there */
+    uint64_t looked_ms; /* for it */
+    double rate;        /* calls a second; 0: as fast as they are answered */
+    uint64_t started_ms, calls;
+    FILE *slow;
 } play;
 
 static uint32_t choose(const play *p, uint64_t episode, uint32_t step, int32_t out[MAX_RUN]) {
@@ -76,7 +83,10 @@ static void end(play *p, line *l, tg_code code) {
 
 static void time_call(play *p, uint32_t slot) {
     uint64_t ms = tg_clock_ms() - p->begun_ms[slot];
+    p->taken++;
     if (ms > p->slowest_ms) p->slowest_ms = ms;
+    if (p->slow && ms >= SLOW_MS)
+        fprintf(p->slow, "%" PRIu64 " %" PRIu64 "\n", p->begun_ms[slot], p->begun_ms[slot] + ms);
 }
 
 /* Both true when the episode is over. */
@@ -180,8 +190,29 @@ static tg_status play_locally(play *p, const tg_env *env, twin *t, tg_error *err
 
 /* ---- with one ------------------------------------------------------------------------------- */
 
+/* Short of `rate` calls a second there is nothing to do: the pool's loop stands still for that long. */
+static void keep_pace(play *p) {
+    if (p->rate <= 0) return;
+    uint64_t now = tg_clock_ms();
+    if (!p->calls) p->started_ms = now;
+    double due = (double)p->started_ms + 1000.0 * (double)p->calls++ / p->rate;
+    if (due > (double)now + 1)
+        usleep((useconds_t)(1000.0 * (due - (double)now)));
+    else if (due < (double)now - 1000)
+        p->calls = 0; /* what was missed is not made up for */
+}
+
+static void look_for_the_end(play *p) {
+    uint64_t now = tg_clock_ms();
+    if (!p->until || now < p->looked_ms + 100) return;
+    p->looked_ms = now;
+    if (access(p->until, F_OK) == 0) p->episodes = p->next;
+}
+
 static tg_status advance(play *p, tg_pool *pool, uint32_t slot, bool over, tg_error *err) {
     int32_t tokens[MAX_RUN];
+    keep_pace(p);
+    look_for_the_end(p);
     if (over && p->next == p->episodes) return TG_OK;
     if (over) {
         tg_reset_item item = next_reset(p, slot);
@@ -267,15 +298,15 @@ static tg_status run_remote(play *p, const tg_pool_opts *o, uint32_t slots, tg_e
     tg_pool_get_stats(pool, &stats);
     fprintf(stderr,
             "env-play: lost %" PRIu64 " rebuilt %" PRIu64 " dropped %" PRIu64 " slowest %" PRIu64
-            " ms again %" PRIu64 "\n",
+            " ms again %" PRIu64 " calls %" PRIu64 "\n",
             stats.workers_lost, stats.episodes_rebuilt, stats.replies_dropped, p->slowest_ms,
-            p->again);
+            p->again, p->taken);
     tg_pool_close(&pool);
     return st;
 }
 
 int main(int argc, char **argv) {
-    const char *config = NULL, *out = NULL;
+    const char *config = NULL, *out = NULL, *slow = NULL;
     bool local = false;
     tg_pool_opts o = {0};
     int64_t slots = 16, episodes = 100, seed = 1, run = 3, timeout = 30000, workers = 1, beat = 0;
@@ -296,6 +327,10 @@ int main(int argc, char **argv) {
         {"again", TG_FLAG_SWITCH, &p.ask_again, NULL, "Ask again for a step after its deadline."},
         {"check-restore", TG_FLAG_SWITCH, &p.check_restore, NULL,
          "With --local: put the episode back after every step and compare."},
+        {"rate", TG_FLAG_FLOAT, &p.rate, "N", "At most so many calls a second (0: any number)."},
+        {"until", TG_FLAG_STR, &p.until, "FILE", "No episode begins once FILE is there."},
+        {"slow", TG_FLAG_STR, &slow, "FILE",
+         "Begin and end (monotonic ms) of every call of 20 ms or more."},
         {"out", TG_FLAG_STR, &out, "FILE", "One line for each episode (stdout)."},
         {0}};
     const tg_args_spec spec = {"env-play",
@@ -314,6 +349,8 @@ int main(int argc, char **argv) {
         p.max_run = (uint32_t)(run < 1 ? 1 : run > MAX_RUN ? MAX_RUN : run);
         o.min_workers = (int)workers, o.call_timeout_ms = (int)timeout;
         o.heartbeat_ms = (int)beat;
+        o.open_timeout_ms = timeout > 60000 ? (int)timeout : 60000;
+        p.slow = slow ? fopen(slow, "w") : NULL;
         st = local ? run_local(&p, config, &args, &err) : run_remote(&p, &o, (uint32_t)slots, &err);
         if (st == TG_OK) st = write_lines(&p, out, &err);
         if (st == TG_OK && (p.failed || p.out_of_order))
@@ -321,6 +358,7 @@ int main(int argc, char **argv) {
                     "env-play: %" PRIu64 " episodes failed, %" PRIu64 " results out of order\n",
                     p.failed, p.out_of_order);
     }
+    if (p.slow) fclose(p.slow);
     tg_args_fini(&args);
     tg_free(p.lines);
     tg_free(p.episode);
