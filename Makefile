@@ -145,6 +145,14 @@ $(GEN).h: proto/textgen.proto $(BUILD)/.deps
 	$(Q)protoc-c --c_out=$(BUILD)/gen proto/textgen.proto
 $(GEN).c: $(GEN).h ;
 
+# What /metrics says of the build; one object is compiled again when it changes.
+COMMIT = $(shell git rev-parse --short=12 HEAD 2>/dev/null)
+$(BUILD)/gen/common/net/commit.h: FORCE
+	@mkdir -p $(@D)
+	@line='#define TG_COMMIT "$(or $(COMMIT),unknown)"'; [ "$$(cat $@ 2>/dev/null)" = "$$line" ] || echo "$$line" >$@
+$(BUILD)/obj/common/net/ops.o: $(BUILD)/gen/common/net/commit.h
+FORCE: ;
+
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
 # ---- dependencies -----------------------------------------------------------------------------
@@ -273,7 +281,7 @@ check-size:
 	$(Q)tests/check-size.sh
 # Quoted for the shell inside the shell that runs it.
 LINT_FLAGS = -std=c11 -D_GNU_SOURCE -DTG_VERSION=\"$(VERSION)\" -I. -I$(BUILD)/gen $(PKG_CFLAGS)
-lint: $(GEN).h ## clang-tidy and cppcheck
+lint: $(GEN).h $(BUILD)/gen/common/net/commit.h ## clang-tidy and cppcheck
 	$(Q)printf '%s\n' $(SRC_COMMON) $(SRC_CLI) $(SRC_ENV) $(SRC_LEARNER) | \
 	  xargs -P $(JOBS) -n 4 sh -c 'clang-tidy --quiet "$$@" -- $(LINT_FLAGS)' sh
 	$(Q)cppcheck --quiet --enable=warning,portability --inline-suppr --error-exitcode=1 -I. -I$(BUILD)/gen common env-server learner proto
@@ -293,5 +301,5 @@ clean: ## Remove everything that was built
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: plugins deps deps-browser summary run tiny-model tests test test-unit test-ops test-integration test-threads test-chaos chaos test-learning test-oracle test-python bench asan ubsan \
+.PHONY: FORCE plugins deps deps-browser summary run tiny-model tests test test-unit test-ops test-integration test-threads test-chaos chaos test-learning test-oracle test-python bench asan ubsan \
         tsan fuzz checks check-headers check-deps check-size lint format format-check install clean help

@@ -148,6 +148,7 @@ static void on_close(void *arg, tg_session *session, const char *reason) {
         count_worker(f, w, -1);
         if (!f->closed) {
             f->stats.workers_lost++;
+            f->stats.deaths[tg_session_loss(session)]++;
             tg_log_warn("pool", "a worker is gone (%s), %d left", reason, f->stats.workers);
         }
     }
@@ -187,7 +188,10 @@ static void handle_error(tg_fleet *f, tg_fleet_worker *w, const tg_frame *head,
 
 /* True: msg is taken. */
 static bool handle(tg_fleet *f, tg_fleet_worker *w, const tg_frame *head, void *msg) {
-    if (!(head->flags & TG_FRAME_MORE)) tg_fleet_answered(w, head->seq);
+    if (!(head->flags & TG_FRAME_MORE)) {
+        tg_fleet_answered(w, head->seq);
+        tg_fleet_heard(f, head, msg);
+    }
     switch (head->type) {
     case TG_MSG_STEP_REPLY: tg_fleet_step_replied(f, w, head->seq, msg); break;
     case TG_MSG_RESET_REPLY: tg_fleet_reset_replied(f, w, head->seq, msg); break;
@@ -220,14 +224,19 @@ static const tg_link_ops OPS = {.on_open = on_open,
 
 /* ---- the clock ------------------------------------------------------------------------------ */
 
-static void gather_stats(tg_fleet *f) {
-    f->stats.messages_sent = f->stats.messages_received = 0;
+void tg_fleet_add_link_stats(const tg_fleet *f, tg_link_stats *sum) {
     for (size_t i = 0; i < f->n_links; i++) {
         tg_link_stats st;
         tg_link_get_stats(f->links[i], &st);
-        f->stats.messages_sent += st.sent;
-        f->stats.messages_received += st.received;
+        tg_link_stats_add(sum, &st);
     }
+}
+
+static void gather_stats(tg_fleet *f) {
+    tg_link_stats sum = {0};
+    tg_fleet_add_link_stats(f, &sum);
+    f->stats.messages_sent = sum.sent;
+    f->stats.messages_received = sum.received;
 }
 
 static void retry_those_due(tg_fleet *f, uint64_t now) {

@@ -27,6 +27,7 @@
 #include <uv.h>
 
 typedef struct tg_fleet tg_fleet;
+struct tg_fleet_figures;
 
 typedef struct tg_fleet_ops {
     /* Results of code OK are borrowed until on_turn, all others for the call. */
@@ -50,6 +51,15 @@ typedef struct tg_fleet_opts {
     void *arg;
 } tg_fleet_opts;
 
+/* What the episode of a slot is doing. */
+typedef enum tg_fleet_slot_state {
+    TG_FLEET_IDLE,    /* there is none */
+    TG_FLEET_RUNNING, /* begun, not ended */
+    TG_FLEET_DONE,    /* ended, the next one not begun */
+    TG_FLEET_RECOVERING,
+    TG_FLEET_STATES
+} tg_fleet_slot_state;
+
 typedef struct tg_fleet_stats {
     int workers, reward_workers; /* alive now */
     uint64_t capacity;           /* slots the workers have room for; saturated */
@@ -59,6 +69,8 @@ typedef struct tg_fleet_stats {
     uint64_t resent;          /* requests sent again for want of an answer */
     uint64_t steps;           /* tokens acknowledged */
     size_t slots, slots_open, calls;
+    size_t in_state[TG_FLEET_STATES]; /* slots */
+    uint64_t deaths[TG_LOSSES];       /* workers_lost, by how; NONE: they said Bye */
 } tg_fleet_stats;
 
 /* opts is borrowed for the call, except ops. */
@@ -72,6 +84,10 @@ const char *tg_fleet_address(const tg_fleet *fleet); /* of the first link: where
 /* Of the first worker; digests of all agree. NULL before one has joined. */
 const tg_env_spec *tg_fleet_spec(const tg_fleet *fleet);
 void tg_fleet_get_stats(const tg_fleet *fleet, tg_fleet_stats *out);
+/* Adds those of its links. */
+void tg_fleet_add_link_stats(const tg_fleet *fleet, tg_link_stats *sum);
+/* Where times are shown from now on (fleet_status.h); NULL: nowhere. Borrowed. */
+void tg_fleet_show(tg_fleet *fleet, struct tg_fleet_figures *figures);
 /* Why the last worker was refused; "" when none was. */
 const char *tg_fleet_refused(const tg_fleet *fleet);
 

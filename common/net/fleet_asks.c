@@ -87,6 +87,7 @@ static void pump_one(tg_fleet *f, tg_fleet_ask *a, uint64_t now) {
     if (st == TG_OK) {
         a->worker = w;
         a->seq = seq;
+        tg_fleet_sent(f, a->type, seq);
         w->asked++;
     } else if (st == TG_DATA) {
         fail(f, a, TG_DATA, TG_CODE_TOO_LARGE, err.msg); /* no worker would take it */

@@ -1,6 +1,7 @@
 /* What the owner asks of a slot: add, remove, reset, step, restore, cancel. */
 #include "common/base/alloc.h"
 #include "common/base/check.h"
+#include "common/base/clock.h"
 #include "common/net/fleet_impl.h"
 #include "proto/limits.h"
 
@@ -48,6 +49,7 @@ tg_status tg_fleet_add_slot(tg_fleet *f, uint32_t *id, tg_error *err) {
     if (at == f->n_slots) f->n_slots++;
     f->first_free = at + 1;
     f->stats.slots++;
+    f->stats.in_state[s->counted]++;
     tg_fleet_advance(f, s);
     return TG_OK;
 }
@@ -73,6 +75,7 @@ void tg_fleet_remove_slot(tg_fleet *f, uint32_t id) {
     f->uses[place]++;
     f->first_free = TG_MIN(f->first_free, place);
     f->stats.slots--;
+    f->stats.in_state[s->counted]--;
     tg_fleet_slot_free(s);
 }
 
@@ -146,7 +149,8 @@ tg_status tg_fleet_reset(tg_fleet *f, const tg_reset_item *item, bool want_text,
     if (st != TG_OK) return st;
     s->call.reset = *item;
     s->call.want_text = want_text;
-    s->live = s->rebuild = false; /* whoever resets has done with the old episode */
+    s->live = s->rebuild = s->ended = false; /* whoever resets has done with the old episode */
+    tg_fleet_recount(f, s);
     begin(f, s, TG_CALL_RESET, deadline_ms);
     return TG_OK;
 }
@@ -199,7 +203,9 @@ tg_status tg_fleet_restore(tg_fleet *f, const tg_restore_item *item, uint64_t de
     s->reset_digest = item->reset_digest;
     s->digest = item->state_digest;
     s->live = s->rebuild = true;
-    s->aborted = false;
+    s->aborted = s->ended = false;
+    s->lost_ns = tg_clock_ns();
+    tg_fleet_recount(f, s);
     begin(f, s, TG_CALL_RESTORE, deadline_ms);
     return TG_OK;
 }

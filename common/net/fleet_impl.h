@@ -5,20 +5,22 @@
  *   fleet_calls.c  what the owner asks of a slot
  *   fleet_send.c   what the slots want to send, gathered into few messages for each worker
  *   fleet_asks.c   questions to any worker
+ *   fleet_status.c what those who watch are told
  *
  * A slot stands in at most one queue: of slots without a worker, of slots that wait for a time, or of a worker's
  * slots with something to send. So nothing walks over all slots while calls are answered. */
 #ifndef TG_NET_FLEET_IMPL_H
 #define TG_NET_FLEET_IMPL_H
 
-#include "common/net/fleet.h"
+#include "common/net/fleet_status.h"
 
 enum {
     TG_FLEET_TICK_MS = 50,
     TG_FLEET_RETRY_MS = 50, /* doubling to RETRY_MAX */
     TG_FLEET_RETRY_MAX_MS = 1600,
     TG_FLEET_RESEND_MS = 2000, /* without an answer, the same request is sent again */
-    TG_FLEET_WHY = 256
+    TG_FLEET_WHY = 256,
+    TG_FLEET_FLIGHTS = 1024 /* messages whose times are remembered; a power of 2 */
 };
 
 typedef struct tg_fleet_slot tg_fleet_slot;
@@ -95,9 +97,12 @@ struct tg_fleet_slot {
     uint32_t tries;    /* refusals of the call under way */
     tg_fleet_call call;
     /* The episode, as far as a worker has acknowledged it. */
-    bool live;    /* reset done, not ended */
-    bool rebuild; /* live, but its worker is gone */
-    bool aborted; /* cannot be rebuilt; until the next reset */
+    bool live;                   /* reset done, not ended */
+    bool ended;                  /* and not reset since */
+    bool rebuild;                /* live, but its worker is gone */
+    bool aborted;                /* cannot be rebuilt; until the next reset */
+    tg_fleet_slot_state counted; /* as the statistics have it */
+    uint64_t lost_ns;            /* when rebuild was set */
     char why[TG_FLEET_WHY];
     tg_reset_item reset;
     uint64_t reset_digest, digest;
@@ -105,6 +110,12 @@ struct tg_fleet_slot {
     double *rewards; /* of each; NaN: it has none */
     size_t n_log, cap_log;
 };
+
+/* A message to a worker. */
+typedef struct tg_fleet_flight {
+    uint64_t seq, sent_ns;
+    tg_msg_type type;
+} tg_fleet_flight;
 
 struct tg_fleet {
     tg_fleet_opts opts;
@@ -127,6 +138,9 @@ struct tg_fleet {
     tg_fleet_ask *asks;
     struct tg_fleet_outgoing *outgoing; /* owned scratch of tg_fleet_flush */
     tg_fleet_stats stats;
+    tg_answers answers;                        /* of the workers */
+    tg_fleet_flight flights[TG_FLEET_FLIGHTS]; /* by seq: the newest of each remainder */
+    tg_fleet_figures *figures;                 /* borrowed, or NULL */
 };
 
 /* fleet_slots.c */
@@ -175,6 +189,13 @@ bool tg_fleet_ask_replied(tg_fleet *f, tg_fleet_worker *w, const tg_frame *head,
                           void *msg); /* true: msg taken */
 bool tg_fleet_ask_failed(tg_fleet *f, tg_fleet_worker *w, uint64_t seq, const tg_wire_error *e);
 void tg_fleet_asks_lost(tg_fleet *f, tg_fleet_worker *w);
+
+/* fleet_status.c */
+/* The slot's episode may have changed its state. */
+void tg_fleet_recount(tg_fleet *f, tg_fleet_slot *s);
+void tg_fleet_rebuilt(tg_fleet *f, tg_fleet_slot *s); /* its episode is back */
+void tg_fleet_sent(tg_fleet *f, tg_msg_type type, uint64_t seq);
+void tg_fleet_heard(tg_fleet *f, const tg_frame *head, const void *msg); /* the end of an answer */
 
 bool tg_code_is_retryable(tg_code code);
 

@@ -23,6 +23,11 @@ struct tg_fleet_outgoing {
 };
 typedef struct tg_fleet_outgoing outgoing;
 
+static const tg_msg_type types[TG_SEND_KINDS] = {[TG_SEND_OPEN] = TG_MSG_OPEN_SLOTS,
+                                                 [TG_SEND_RESTORE] = TG_MSG_RESTORE,
+                                                 [TG_SEND_RESET] = TG_MSG_RESET,
+                                                 [TG_SEND_STEP] = TG_MSG_STEP};
+
 static tg_restore_item restore_of(const tg_fleet_slot *s) {
     return (tg_restore_item){.slot = s->id,
                              .episode = s->reset.episode,
@@ -65,10 +70,6 @@ static tg_status send_message(tg_fleet_worker *w, outgoing *o, tg_slot_send what
     tg_reset_batch resets = {o->of.resets, o->n, o->want_text};
     tg_step_batch steps = {o->of.steps, o->n, (uint32_t)TG_MIN(left, UINT32_MAX), o->want_text};
     tg_restore_batch restores = {o->of.restores, o->n};
-    static const tg_msg_type types[TG_SEND_KINDS] = {[TG_SEND_OPEN] = TG_MSG_OPEN_SLOTS,
-                                                     [TG_SEND_RESTORE] = TG_MSG_RESTORE,
-                                                     [TG_SEND_RESET] = TG_MSG_RESET,
-                                                     [TG_SEND_STEP] = TG_MSG_STEP};
     const void *bodies[TG_SEND_KINDS] = {[TG_SEND_OPEN] = &opens,
                                          [TG_SEND_RESTORE] = &restores,
                                          [TG_SEND_RESET] = &resets,
@@ -117,6 +118,7 @@ static void flush_kind(tg_fleet *f, tg_fleet_worker *w, outgoing *o, tg_slot_sen
             return;
         }
         sent(o, what, seq);
+        tg_fleet_sent(f, types[what], seq);
         if (w->credits) w->flights[w->unanswered++] = seq;
     }
 }

@@ -116,7 +116,8 @@ static void abort_episode(tg_fleet *f, tg_fleet_slot *s, const char *why) {
     tg_log_warn("pool", "slot %u: %s", s->id, s->why);
     f->stats.episodes_aborted++;
     s->aborted = true;
-    s->live = s->rebuild = false;
+    s->live = s->rebuild = s->ended = false;
+    tg_fleet_recount(f, s);
     if (s->stage == TG_STAGE_RESTORING) {
         s->stage = TG_STAGE_OPEN;
         s->waits = false;
@@ -130,7 +131,9 @@ void tg_fleet_slot_leave(tg_fleet *f, tg_fleet_slot *s) {
     s->send = TG_SEND_NOTHING;
     s->waits = false;
     s->call.sent = false;
+    if (s->live && !s->rebuild) s->lost_ns = tg_clock_ns();
     s->rebuild = s->live;
+    tg_fleet_recount(f, s);
     tg_slot_enqueue(&f->unplaced, s);
 }
 
@@ -242,14 +245,15 @@ static bool retry_later(tg_fleet *f, tg_fleet_slot *s, tg_code code) {
     return true;
 }
 
-static void reset_acknowledged(tg_fleet_slot *s, const tg_reset_result *r) {
+static void reset_acknowledged(tg_fleet *f, tg_fleet_slot *s, const tg_reset_result *r) {
     s->reset = s->call.reset;
     s->reset.has_sample = true; /* rebuilt with this very sample, however it was drawn */
     s->reset.sample = r->sample;
     s->reset_digest = s->digest = r->state_digest;
     s->n_log = 0;
     s->live = true;
-    s->rebuild = s->aborted = false;
+    s->rebuild = s->aborted = s->ended = false;
+    tg_fleet_recount(f, s);
 }
 
 static void handle_reset(tg_fleet *f, tg_fleet_worker *w, uint64_t seq, const tg_reset_result *r) {
@@ -259,7 +263,7 @@ static void handle_reset(tg_fleet *f, tg_fleet_worker *w, uint64_t seq, const tg
         return;
     }
     if (retry_later(f, s, r->code)) return;
-    if (r->code == TG_CODE_OK) reset_acknowledged(s, r);
+    if (r->code == TG_CODE_OK) reset_acknowledged(f, s, r);
     tg_fleet_end_call(f, s);
     f->opts.ops->on_reset(f->opts.arg, r);
 }
@@ -271,7 +275,8 @@ static void step_acknowledged(tg_fleet *f, tg_fleet_slot *s, const tg_step_resul
     if (tg_fleet_log_tokens(s, s->call.tokens, rewards, r->n_applied)) {
         s->digest = r->state_digest;
         f->stats.steps += r->n_applied;
-        if (r->terminated || r->truncated) s->live = false;
+        if (r->terminated || r->truncated) s->live = false, s->ended = true;
+        tg_fleet_recount(f, s);
     } else {
         s->call.kind = TG_CALL_NONE; /* this call has its answer; the next one will not */
         abort_episode(f, s, "out of memory for its tokens");
@@ -297,7 +302,7 @@ static void restored(tg_fleet *f, tg_fleet_slot *s, const tg_restore_result *r) 
     s->rebuild = false;
     s->stage = TG_STAGE_OPEN;
     s->waits = false;
-    f->stats.episodes_rebuilt++;
+    tg_fleet_rebuilt(f, s);
     if (s->call.kind != TG_CALL_RESTORE) return;
     tg_fleet_end_call(f, s);
     f->opts.ops->on_restore(f->opts.arg, r);

@@ -20,6 +20,7 @@
 
 void tg_link_send_error(tg_link *link, tg_peer peer, const tg_frame *about, tg_code code,
                         const char *why) {
+    tg_answers_add(&link->answers, about->type, code);
     if (!link->ep) return; /* a callback closed the link */
     bool busy = code == TG_CODE_OVERLOADED;
     tg_wire_error e = {.code = code,
@@ -107,14 +108,17 @@ static void handle_request(tg_link *link, tg_session *s, const tg_frame *head, v
     }
     if (link->opts.listen && s->credits && is_request(head->type)) {
         if (s->unanswered >= s->credits) {
-            link->stats.overloaded++;
+            tg_link_count_pressure(link, TG_PRESSURE_CREDITS);
             tg_link_send_error(link, s->peer, head, TG_CODE_OVERLOADED,
                                "more requests are unanswered than Welcome.credits allows");
             tg_msg_free(msg);
             return;
         }
         s->unanswered++;
+        link->unanswered++;
     }
+    if (head->type == TG_MSG_CLOSE_SLOTS || head->type == TG_MSG_CANCEL) /* have no answer */
+        tg_answers_add(&link->answers, head->type, TG_CODE_OK);
     link->opts.ops->on_message(link->opts.arg, s, head, msg);
 }
 
@@ -240,6 +244,7 @@ static void close_endpoint(tg_link *link, int linger_ms) {
     link->past.sent_bytes += st->sent_bytes;
     link->past.received_bytes += st->received_bytes;
     link->past.handshakes_failed += st->handshakes_failed;
+    link->past.refused += st->refused;
     for (int i = 0; i < TG_CODE_COUNT; i++) link->past.errors[i] += st->errors[i];
     tg_endpoint_close(&link->ep, linger_ms);
 }
@@ -437,6 +442,9 @@ const char *tg_link_address(const tg_link *link) {
 void tg_link_get_stats(const tg_link *link, tg_link_stats *out) {
     *out = link->stats;
     const tg_endpoint_stats *now = link->ep ? tg_endpoint_get_stats(link->ep) : NULL;
+    out->pressure[TG_PRESSURE_READER] = link->past.refused + (now ? now->refused : 0);
+    out->credits = link->credits;
+    out->unanswered = link->unanswered;
     out->sessions = link->n_sessions;
     out->detached = link->n_detached;
     out->sent = link->past.sent + (now ? now->sent : 0);
@@ -447,6 +455,26 @@ void tg_link_get_stats(const tg_link *link, tg_link_stats *out) {
     out->handshakes_failed = link->past.handshakes_failed + (now ? now->handshakes_failed : 0);
     for (int i = 0; i < TG_CODE_COUNT; i++)
         out->errors[i] = link->past.errors[i] + (now ? now->errors[i] : 0);
+}
+
+/* Nothing but counts: they are added as what they are. */
+void tg_link_stats_add(tg_link_stats *sum, const tg_link_stats *one) {
+    _Static_assert(sizeof(tg_link_stats) % sizeof(uint64_t) == 0 &&
+                       sizeof(size_t) == sizeof(uint64_t),
+                   "all members have 64 bits");
+    uint64_t to[sizeof *sum / sizeof(uint64_t)], from[sizeof *sum / sizeof(uint64_t)];
+    memcpy(to, sum, sizeof to);
+    memcpy(from, one, sizeof from);
+    for (size_t i = 0; i < TG_COUNT_OF(to); i++) to[i] += from[i];
+    memcpy(sum, to, sizeof to);
+}
+
+const tg_answers *tg_link_answers(const tg_link *link) {
+    return &link->answers;
+}
+
+void tg_link_count_pressure(tg_link *link, tg_pressure what) {
+    link->stats.pressure[what]++;
 }
 
 void tg_link_set_spec(tg_link *link, const tg_env_spec *spec) {

@@ -21,6 +21,7 @@
 #define TG_NET_LINK_H
 
 #include "common/base/status.h"
+#include "common/net/answers.h"
 #include "common/net/endpoint.h"
 #include "proto/messages.h"
 
@@ -93,6 +94,26 @@ typedef struct tg_link_opts {
 
 #define TG_ROLE_BIT(role) (1u << (role))
 
+/* What ran out when a request was answered OVERLOADED, or an answer could not be sent. */
+typedef enum tg_pressure {
+    TG_PRESSURE_CREDITS,  /* of the session */
+    TG_PRESSURE_SLOTS,    /* of the client or of all */
+    TG_PRESSURE_QUEUE,    /* of the pool of threads */
+    TG_PRESSURE_SESSIONS, /* of the tenant or of all */
+    TG_PRESSURE_WORKERS,  /* none is there */
+    TG_PRESSURE_MEMORY,
+    TG_PRESSURE_READER, /* the peer does not read its answers */
+    TG_PRESSURES
+} tg_pressure;
+
+/* How a peer was lost. */
+typedef enum tg_loss {
+    TG_LOSS_NONE, /* it is there, or said Bye, or was sent away */
+    TG_LOSS_DISCONNECTED,
+    TG_LOSS_SILENT,
+    TG_LOSSES
+} tg_loss;
+
 typedef struct tg_link_stats {
     uint64_t sent, received, bad_frames;
     uint64_t sent_bytes, received_bytes, handshakes_failed;
@@ -101,8 +122,11 @@ typedef struct tg_link_stats {
     uint64_t resumed, expired; /* came back within the lease; did not */
     uint64_t errors[TG_CODE_COUNT]; /* Errors sent */
     uint64_t cut;                   /* connections that did not say Hello in time */
-    uint64_t overloaded;            /* requests beyond the credits */
-    size_t sessions, detached;      /* now; detached ones are among the sessions */
+    uint64_t pressure[TG_PRESSURES];
+    uint64_t missed[TG_ROLE_REWARD + 1]; /* heartbeats that did not come, by the peer's role */
+    size_t sessions, detached;           /* now; detached ones are among the sessions */
+    uint64_t credits,
+        unanswered; /* listening, of the connected sessions now: requests allowed, and begun */
 } tg_link_stats;
 
 tg_status tg_link_open(tg_link **out, tg_net *net, uv_loop_t *loop, const tg_link_opts *opts,
@@ -112,6 +136,9 @@ tg_status tg_link_open(tg_link **out, tg_net *net, uv_loop_t *loop, const tg_lin
 void tg_link_close(tg_link **link, const char *reason);
 const char *tg_link_address(const tg_link *link);
 void tg_link_get_stats(const tg_link *link, tg_link_stats *out);
+void tg_link_stats_add(tg_link_stats *sum, const tg_link_stats *one);
+const tg_answers *tg_link_answers(const tg_link *link); /* how the peers' requests were answered */
+void tg_link_count_pressure(tg_link *link, tg_pressure what);
 /* What later Hellos or Welcomes say. Borrowed. */
 void tg_link_set_spec(tg_link *link, const tg_env_spec *spec);
 void tg_link_set_functions(tg_link *link, const tg_reward_fn *functions, size_t n);
@@ -129,6 +156,9 @@ tg_status tg_session_send(tg_session *session, const tg_frame *head, const void 
  * deadline. */
 void tg_session_send_error(tg_session *session, const tg_frame *request, tg_code code,
                            const char *fmt, ...) TG_PRINTF(4, 5);
+/* The same with OVERLOADED, counted by what ran out. */
+void tg_session_send_busy(tg_session *session, const tg_frame *request, tg_pressure what,
+                          const char *fmt, ...) TG_PRINTF(4, 5);
 /* Ends a session: Error with this code (or Bye for TG_CODE_OK), then on_close. */
 void tg_session_end(tg_session *session, tg_code code, const char *reason);
 
@@ -136,6 +166,7 @@ uint64_t tg_session_id(const tg_session *session);
 /* 1, and one more with each resumption. An answer goes to the epoch that asked for it, or to nobody. */
 uint64_t tg_session_epoch(const tg_session *session);
 bool tg_session_detached(const tg_session *session);
+tg_loss tg_session_loss(const tg_session *session);      /* also within on_detach and on_close */
 tg_role tg_session_peer_role(const tg_session *session); /* dialling: worker, as far as is known */
 uint32_t tg_session_minor(const tg_session *session);    /* both sides speak this minor version */
 /* Whose it is, by the peer's key: "" without keys. */

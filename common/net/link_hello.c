@@ -146,7 +146,7 @@ static void open_session(tg_link *link, tg_session *s, const tg_frame *hello, tg
         refuse(link, peer, hello, code, why);
         return;
     }
-    s->taken = true;
+    tg_session_taken(s);
     tg_strangers_meet(&link->strangers, s->fd);
     if (!send_welcome(s, hello, false)) {
         tg_session_drop(s, "gone before Welcome");
@@ -179,6 +179,7 @@ static void resume_session(tg_link *link, tg_session *s, tg_peer peer, const tg_
     }
     if (!tg_session_set_uuid(s, hello->peer_uuid) ||
         !tg_session_attach(s, peer, tg_endpoint_fd(link->ep), hello)) {
+        tg_link_count_pressure(link, TG_PRESSURE_MEMORY);
         tg_link_send_error(link, peer, head, TG_CODE_OVERLOADED, "out of memory");
         tg_msg_free(hello);
         return;
@@ -206,6 +207,7 @@ static void new_session(tg_link *link, tg_peer peer, const tg_frame *head, tg_he
     tg_session *s = tg_session_create(link, peer, link->next_session,
                                       agree_heartbeat(link, hello->heartbeat_ms), hello);
     if (!s) {
+        tg_link_count_pressure(link, TG_PRESSURE_MEMORY);
         tg_link_send_error(link, peer, head, TG_CODE_OVERLOADED, "out of memory");
         tg_msg_free(hello);
         return;
@@ -217,6 +219,7 @@ static void new_session(tg_link *link, tg_peer peer, const tg_frame *head, tg_he
     read_hello(s, hello);
     if (!give_token(s) || !tg_session_set_uuid(s, hello->peer_uuid)) {
         tg_session_drop(s, "out of memory or random bytes");
+        tg_link_count_pressure(link, TG_PRESSURE_MEMORY);
         tg_link_send_error(link, peer, head, TG_CODE_OVERLOADED, "out of memory");
         return;
     }
@@ -262,7 +265,8 @@ void tg_link_hello(tg_link *link, tg_peer peer, const tg_frame *head, tg_hello *
         return;
     }
     if (code == TG_CODE_OK) drop_older_self(link, hello->peer_uuid, &user);
-    if (code == TG_CODE_OK) code = check_room(link, &user, why);
+    if (code == TG_CODE_OK && (code = check_room(link, &user, why)) != TG_CODE_OK)
+        tg_link_count_pressure(link, TG_PRESSURE_SESSIONS);
     if (code == TG_CODE_OK && !link->closed) {
         new_session(link, peer, head, hello, &user);
         return;
@@ -376,7 +380,7 @@ void tg_link_welcome(tg_link *link, tg_welcome *welcome) {
         tg_session_end(s, code, why);
         return;
     }
-    s->taken = true;
+    tg_session_taken(s);
     link->stats.opened++;
     link->backoff_ms = TG_LINK_BACKOFF_MS;
     if (link->opts.ops->on_ready) link->opts.ops->on_ready(link->opts.arg, s);

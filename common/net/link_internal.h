@@ -40,8 +40,10 @@ struct tg_session {
     size_t n_functions;
     uint32_t heartbeat_ms;
     uint64_t heard_ms, beat_ms; /* last received, last heartbeat sent */
-    bool gone;                  /* a send found the peer disconnected; the loop ends the session */
-    bool taken;                 /* on_open said yes: on_close is owed */
+    uint32_t missed;            /* heartbeats that are overdue now */
+    tg_loss loss;
+    bool gone;  /* a send found the peer disconnected; the loop ends the session */
+    bool taken; /* on_open said yes: on_close is owed */
     void *keep; /* owned: the decoded Hello or Welcome that spec and software point into */
     const tg_env_spec *spec;
     const char *software;
@@ -80,7 +82,9 @@ struct tg_link {
     uint64_t hello_sent_ms;
     int backoff_ms;
     tg_link_stats stats;
-    tg_endpoint_stats past; /* of sockets already closed */
+    tg_answers answers;
+    uint64_t credits, unanswered; /* over the connected sessions */
+    tg_endpoint_stats past;       /* of sockets already closed */
 };
 
 /* session.c */
@@ -88,6 +92,8 @@ struct tg_link {
  * caller's. */
 tg_session *tg_session_create(tg_link *link, tg_peer peer, uint64_t id, uint32_t heartbeat_ms,
                               void *keep);
+/* on_open said yes. */
+void tg_session_taken(tg_session *s);
 /* The connection is over: waits for the peer to come back if it may, else drops. */
 void tg_session_lose(tg_session *s, const char *reason);
 void tg_session_detach(tg_session *s, const char *reason);

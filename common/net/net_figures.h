@@ -7,12 +7,16 @@
 
 typedef struct tg_net_figures {
     tg_stat *sent, *received, *sent_bytes, *received_bytes;
-    tg_stat *bad_frames, *bad_handshakes, *denied, *lost, *opened, *refused;
-    tg_stat *resumed, *expired, *detached, *overloaded, *errors[TG_CODE_COUNT];
+    tg_stat *bad_frames, *bad_handshakes, *bad_version, *bad_session, *bad_method, *no_hello;
+    tg_stat *denied, *lost, *opened, *refused, *resumed, *expired, *detached, *credits;
+    tg_stat *pressure[TG_PRESSURES], *missed[TG_ROLE_REWARD + 1], *errors[TG_CODE_COUNT];
+    tg_answer_figures answers;
 } tg_net_figures;
 
 void tg_net_figures_init(tg_net_figures *f, tg_stats *stats);
-/* link: of one link, or the sum over several. net may be NULL. */
-void tg_net_figures_set(const tg_net_figures *f, const tg_net *net, const tg_link_stats *link);
+/* links: of one link, or the sum over all of the process; answers: to the requests of its clients, NULL: it has none;
+ * denied: keys that were refused. */
+void tg_net_figures_set(tg_net_figures *f, const tg_link_stats *links, const tg_answers *answers,
+                        uint64_t denied);
 
 #endif

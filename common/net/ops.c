@@ -4,6 +4,7 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/net/commit.h"
 #include "common/net/http_server.h"
 #include "common/net/sd_notify.h"
 #include "proto/messages.h"
@@ -231,10 +232,10 @@ static void raise_files(void) {
 
 static void make_stats(tg_ops *o) {
     char value[96];
-    snprintf(value, sizeof value, "%s,%s,%d.%d", o->hooks.program, TG_VERSION, TG_PROTO_MAJOR,
-             TG_PROTO_MINOR);
+    snprintf(value, sizeof value, "%s,%s,%s,%d.%d", o->hooks.program, TG_VERSION, TG_COMMIT,
+             TG_PROTO_MAJOR, TG_PROTO_MINOR);
     tg_stat_set(tg_stats_gauge(o->stats, "textgen_build_info", "Always 1; labels say what runs.",
-                               "program,version,protocol", value),
+                               "program,version,commit,protocol", value),
                 1);
     o->ready_gauge =
         tg_stats_gauge(o->stats, "textgen_ready", "1 while it can do work.", NULL, NULL);

@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/net/fleet_status.h"
+#include "common/net/net_figures.h"
 #include "common/net/pool_internal.h"
 #include "proto/codec.h"
 #include "proto/limits.h"
@@ -242,6 +243,25 @@ void tg_pool_watch(tg_pool *p, tg_fleet_stats *stats, tg_buf *json) {
     tg_pool_lock(p);
     if (stats) *stats = stats_of(p);
     if (json && p->fleet) tg_fleet_put_status(p->fleet, json);
+    tg_pool_unlock(p);
+}
+
+void tg_pool_show(tg_pool *p, tg_fleet_figures *figures) {
+    tg_pool_lock(p);
+    if (p->fleet) tg_fleet_show(p->fleet, figures);
+    tg_pool_unlock(p);
+}
+
+void tg_pool_collect(tg_pool *p, tg_fleet_figures *fleet, tg_net_figures *net) {
+    tg_link_stats links = {0};
+    uint64_t accepted, denied;
+    tg_pool_lock(p);
+    if (p->fleet) {
+        tg_fleet_figures_set(fleet, p->fleet);
+        tg_fleet_add_link_stats(p->fleet, &links);
+        tg_net_auth_counts(p->net, &accepted, &denied);
+        tg_net_figures_set(net, &links, NULL, denied);
+    }
     tg_pool_unlock(p);
 }
 

@@ -33,7 +33,9 @@
 #include <stdint.h>
 
 typedef struct tg_pool tg_pool;
-struct tg_fleet_stats; /* fleet.h */
+struct tg_fleet_stats;   /* fleet.h */
+struct tg_fleet_figures; /* fleet_status.h */
+struct tg_net_figures;
 
 typedef struct tg_pool_opts {
     const char *bind;       /* workers connect here (ipc://… or tcp://…), or NULL */
@@ -70,6 +72,10 @@ tg_pool_spec(const tg_pool *pool); /* of the first worker; digests of all agree 
 void tg_pool_get_stats(tg_pool *pool, tg_pool_stats *out);
 /* For those who watch, from any thread: all figures of its workers, and members of /status (fleet_status.h). */
 void tg_pool_watch(tg_pool *pool, struct tg_fleet_stats *stats, tg_buf *json);
+/* Where times are shown from now on; NULL: nowhere. Borrowed. */
+void tg_pool_show(tg_pool *pool, struct tg_fleet_figures *figures);
+/* Sets what /metrics shows of its workers and connections. */
+void tg_pool_collect(tg_pool *pool, struct tg_fleet_figures *fleet, struct tg_net_figures *net);
 
 /* Slots 0 .. n-1, spread over the workers; may be called again, with another n, while no call is
  * under way. Returns when all are open; TG_UNAVAILABLE: the workers gave no room for them within

@@ -59,8 +59,24 @@ tg_session *tg_session_of_uuid(tg_link *link, const uint8_t uuid[16]) {
     return s && !memcmp(s->uuid, uuid, 16) ? s : NULL;
 }
 
+/* Only a listening link gives credits. */
+static void count_credits(tg_session *s, bool connected) {
+    tg_link *link = s->link;
+    if (!link->opts.listen || !s->taken) return;
+    if (connected)
+        link->credits += s->credits;
+    else
+        link->credits -= s->credits, link->unanswered -= s->unanswered;
+}
+
+void tg_session_taken(tg_session *s) {
+    s->taken = true;
+    count_credits(s, true);
+}
+
 static void unlink_session(tg_session *s) {
     tg_link *link = s->link;
+    if (!s->detached) count_credits(s, false);
     if (s->next) s->next->before = s->before;
     if (s->before)
         s->before->next = s->next;
@@ -103,6 +119,8 @@ void tg_session_detach(tg_session *s, const char *reason) {
     tg_link *link = s->link;
     tg_session_table_remove(&link->by_peer, s->peer, s);
     if (link->ep) tg_endpoint_forget(link->ep, s->peer);
+    count_credits(s, false);
+    s->unanswered = 0;
     s->detached = true;
     s->detached_ms = tg_clock_ms();
     if (!s->gone) tg_strangers_add(&link->strangers, s->fd, s->detached_ms);
@@ -122,6 +140,9 @@ bool tg_session_attach(tg_session *s, tg_peer peer, int fd, void *keep) {
     link->n_detached--;
     s->epoch++;
     s->unanswered = 0;
+    s->missed = 0;
+    s->loss = TG_LOSS_NONE;
+    count_credits(s, true);
     s->heard_ms = s->beat_ms = tg_clock_ms();
     tg_msg_free(s->keep);
     s->keep = keep;
@@ -133,6 +154,7 @@ void tg_session_lose(tg_session *s, const char *reason) {
     bool returns = s->taken && s->has_token && link->opts.ops->on_detach &&
                    (link->opts.listen || link->opts.resume);
     link->stats.lost++;
+    if (s->loss == TG_LOSS_NONE) s->loss = TG_LOSS_DISCONNECTED;
     if (returns)
         tg_session_detach(s, reason);
     else
@@ -197,6 +219,7 @@ static bool is_silent(const tg_session *s, uint64_t now) {
 static void end_silent(tg_session *s, uint64_t now) {
     char reason[80];
     snprintf(reason, sizeof reason, "silent for %llu ms", (unsigned long long)(now - s->heard_ms));
+    s->loss = TG_LOSS_SILENT;
     tg_session_lose(s, reason);
 }
 
@@ -238,9 +261,20 @@ void tg_sessions_expire(tg_link *link) {
     if (link->n_detached) end_all(link, is_expired, end_expired);
 }
 
+/* One is missed when it is late by half the interval. */
+static void count_missed(tg_link *link, tg_session *s, uint64_t now) {
+    uint64_t silence = now > s->heard_ms ? now - s->heard_ms : 0, half = s->heartbeat_ms / 2;
+    uint32_t missed = silence > half ? (uint32_t)((silence - half) / s->heartbeat_ms) : 0;
+    /* a worker that dialled does not learn what it reached, but it serves somebody */
+    tg_role role = link->opts.dial && link->opts.role != TG_ROLE_CLIENT ? TG_ROLE_CLIENT : s->role;
+    if (missed > s->missed) link->stats.missed[role] += missed - s->missed;
+    s->missed = missed;
+}
+
 void tg_sessions_beat(tg_link *link, bool probe) {
     uint64_t now = tg_clock_ms();
     for (tg_session *s = link->sessions; s; s = s->next) {
+        if (s->taken && !s->detached) count_missed(link, s, now);
         bool due = probe ? s->probes > 0 : now - s->beat_ms >= s->heartbeat_ms;
         if (!s->taken || s->gone || s->detached || !due) continue;
         if (probe) s->probes--;
@@ -257,9 +291,18 @@ void tg_sessions_beat(tg_link *link, bool probe) {
 
 /* ---- what the owner calls ------------------------------------------------------------------- */
 
+/* The last message of an answer is on its way. An Error is counted by who knows what it answers. */
+static void answered(tg_session *s, const tg_frame *head, const void *msg) {
+    tg_link *link = s->link;
+    if (head->type != TG_MSG_ERROR)
+        tg_answers_add(&link->answers, head->type, tg_answer_code(head->type, msg));
+    if (!s->unanswered) return;
+    s->unanswered--;
+    if (link->opts.listen && s->taken) link->unanswered--;
+}
+
 tg_status tg_session_send(tg_session *s, const tg_frame *head, const void *msg, tg_error *err) {
-    if (head->flags & TG_FRAME_REPLY && !(head->flags & TG_FRAME_MORE) && s->unanswered)
-        s->unanswered--;
+    if (head->flags & TG_FRAME_REPLY && !(head->flags & TG_FRAME_MORE)) answered(s, head, msg);
     if (s->gone || s->detached || !s->link->ep)
         return tg_fail(err, TG_UNAVAILABLE, "the peer is not connected any more");
     tg_frame full = *head;
@@ -272,13 +315,8 @@ tg_status tg_session_send(tg_session *s, const tg_frame *head, const void *msg, 
     return st;
 }
 
-void tg_session_send_error(tg_session *s, const tg_frame *request, tg_code code, const char *fmt,
-                           ...) {
-    char text[512];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
+static void send_error(tg_session *s, const tg_frame *request, tg_code code, const char *text) {
+    if (request) tg_answers_add(&s->link->answers, request->type, code);
     tg_wire_error e = {.code = code,
                        .message = text,
                        .retryable = code == TG_CODE_OVERLOADED || code == TG_CODE_DRAINING ||
@@ -288,6 +326,27 @@ void tg_session_send_error(tg_session *s, const tg_frame *request, tg_code code,
     tg_error err;
     if (tg_session_send(s, &head, &e, &err) != TG_OK)
         tg_log_debug("net", "an Error was not sent: %s", err.msg);
+}
+
+void tg_session_send_error(tg_session *s, const tg_frame *request, tg_code code, const char *fmt,
+                           ...) {
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    send_error(s, request, code, text);
+}
+
+void tg_session_send_busy(tg_session *s, const tg_frame *request, tg_pressure what, const char *fmt,
+                          ...) {
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    tg_link_count_pressure(s->link, what);
+    send_error(s, request, TG_CODE_OVERLOADED, text);
 }
 
 void tg_session_end(tg_session *s, tg_code code, const char *reason) {
@@ -315,6 +374,10 @@ uint64_t tg_session_epoch(const tg_session *s) {
 
 bool tg_session_detached(const tg_session *s) {
     return s->detached;
+}
+
+tg_loss tg_session_loss(const tg_session *s) {
+    return s->loss;
 }
 
 tg_role tg_session_peer_role(const tg_session *s) {

@@ -1,6 +1,7 @@
 /* From the fleet's results to the clients' replies: numbers of slots are put back to the client's own, answers to one
  * request are gathered into one message. */
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "env-server/broker/broker_impl.h"
 
@@ -26,6 +27,11 @@ void tg_broker_send(tg_broker *b, uint64_t session_id, const tg_frame *head, con
     }
 }
 
+void tg_broker_took(tg_broker *b, tg_msg_type type, uint64_t start_ns) {
+    tg_answer_figures_took(&b->net_figures.answers, type,
+                           (double)(tg_clock_ns() - start_ns) * 1e-9);
+}
+
 tg_broker_request *tg_broker_request_begin(tg_broker *b, uint64_t session, uint64_t seq,
                                            size_t items) {
     tg_broker_request *q = b->spare;
@@ -34,6 +40,7 @@ tg_broker_request *tg_broker_request_begin(tg_broker *b, uint64_t session, uint6
     else
         q = tg_alloc(sizeof *q);
     if (q) *q = (tg_broker_request){.session = session, .seq = seq, .left = items};
+    if (q) q->start_ns = tg_clock_ns();
     return q;
 }
 
@@ -52,6 +59,7 @@ void tg_broker_flush(tg_broker *b) {
     tg_broker_send(b, q->session, &head, msg);
     x->n = 0;
     if (q->left) return;
+    tg_broker_took(b, x->type, q->start_ns);
     q->next = b->spare;
     b->spare = q;
 }

@@ -30,11 +30,13 @@ static tg_code on_open(void *arg, tg_session *session, char why[TG_LINK_WHY]) {
         return TG_CODE_DRAINING;
     }
     if (!b->spec.env_id) {
+        tg_link_count_pressure(b->front, TG_PRESSURE_WORKERS);
         snprintf(why, TG_LINK_WHY, "%d of %d workers have joined; ask again in a moment",
                  st.workers, workers_wanted(b));
         return TG_CODE_OVERLOADED;
     }
     if (tg_broker_client_create(&client, tg_session_id(session), NULL) != TG_OK) {
+        tg_link_count_pressure(b->front, TG_PRESSURE_MEMORY);
         snprintf(why, TG_LINK_WHY, "out of memory");
         return TG_CODE_OVERLOADED;
     }
@@ -120,18 +122,25 @@ static void make_figures(void *arg, tg_stats *stats) {
     tg_broker *b = arg;
     tg_net_figures_init(&b->net_figures, stats);
     tg_fleet_figures_init(&b->fleet_figures, stats);
+    b->replayed =
+        tg_stats_counter(stats, "textgen_replayed_requests_total",
+                         "Steps answered from memory because they were asked again.", NULL, NULL);
     b->sessions =
         tg_stats_gauge(stats, "textgen_env_sessions", "Clients and learners.", NULL, NULL);
 }
 
 static void collect(void *arg) {
     tg_broker *b = arg;
-    tg_link_stats front = {0};
-    tg_fleet_stats fleet = {0};
-    if (b->front) tg_link_get_stats(b->front, &front);
-    if (b->fleet) tg_fleet_get_stats(b->fleet, &fleet);
-    tg_net_figures_set(&b->net_figures, b->net, &front);
-    tg_fleet_figures_set(&b->fleet_figures, &fleet);
+    tg_link_stats links = {0};
+    uint64_t accepted, denied = 0;
+    if (b->front) tg_link_get_stats(b->front, &links);
+    if (b->fleet) {
+        tg_fleet_figures_set(&b->fleet_figures, b->fleet);
+        tg_fleet_add_link_stats(b->fleet, &links);
+    }
+    if (b->net) tg_net_auth_counts(b->net, &accepted, &denied);
+    tg_net_figures_set(&b->net_figures, &links, b->front ? tg_link_answers(b->front) : NULL,
+                       denied);
     tg_stat_set(b->sessions, (double)b->n_clients);
 }
 
@@ -217,6 +226,7 @@ static tg_status start(tg_broker *b, tg_error *err) {
                            .ops = &tg_broker_fleet_ops,
                            .arg = b};
     if (st == TG_OK) st = tg_fleet_open(&b->fleet, b->net, &b->loop, &fleet, err);
+    if (st == TG_OK) tg_fleet_show(b->fleet, &b->fleet_figures);
     tg_link_opts link = {.listen = o->front,
                          .insecure = o->insecure,
                          .role = TG_ROLE_WORKER,

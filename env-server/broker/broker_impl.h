@@ -38,7 +38,7 @@ typedef struct tg_broker {
     tg_ops *ops;
     tg_net_figures net_figures;
     tg_fleet_figures fleet_figures;
-    tg_stat *sessions;
+    tg_stat *sessions, *replayed;
     uv_signal_t on_term, on_int;
     uv_timer_t drain_timer, lag_timer;
     bool draining, stopped;
@@ -65,6 +65,8 @@ void tg_broker_answer_restore(tg_broker *b, tg_broker_request *q, uint32_t id,
                               const tg_restore_result *r);
 void tg_broker_flush(tg_broker *b); /* sends what is gathered */
 void tg_broker_send(tg_broker *b, uint64_t session, const tg_frame *head, const void *msg);
+/* A request of this type is answered. */
+void tg_broker_took(tg_broker *b, tg_msg_type type, uint64_t start_ns);
 /* NULL: out of memory. */
 tg_broker_request *tg_broker_request_begin(tg_broker *b, uint64_t session, uint64_t seq,
                                            size_t items);

@@ -16,7 +16,8 @@ typedef struct tg_broker_client tg_broker_client;
 /* A request of a client with items not yet answered: the last answer says that none follows. */
 typedef struct tg_broker_request {
     uint64_t session, seq;
-    size_t left;                    /* items */
+    size_t left; /* items */
+    uint64_t start_ns;
     struct tg_broker_request *next; /* among the spare ones */
 } tg_broker_request;
 

@@ -22,7 +22,7 @@ static tg_broker_request *begin(tg_broker *b, tg_session *session, const tg_fram
         tg_session_send_error(session, head, TG_CODE_INVALID_ARGUMENT, "%s without items",
                               tg_msg_name(head->type));
     else if (!q)
-        tg_session_send_error(session, head, TG_CODE_OVERLOADED, "out of memory");
+        tg_session_send_busy(session, head, TG_PRESSURE_MEMORY, "out of memory");
     return q;
 }
 
@@ -63,11 +63,11 @@ static void open_slots(tg_broker *b, tg_session *session, tg_broker_client *c, c
         st.slots++;
     }
     if (given == 0 && list->n > 0) {
-        tg_session_send_error(session, head, TG_CODE_OVERLOADED,
-                              "no room for further slots: %zu are open, the workers have room for "
-                              "%llu, a client may have %lld",
-                              st.slots, (unsigned long long)st.capacity,
-                              (long long)b->opts.limits.max_slots);
+        tg_session_send_busy(session, head, TG_PRESSURE_SLOTS,
+                             "no room for further slots: %zu are open, the workers have room for "
+                             "%llu, a client may have %lld",
+                             st.slots, (unsigned long long)st.capacity,
+                             (long long)b->opts.limits.max_slots);
         return;
     }
     tg_slot_list opened = {list->slots, given};
@@ -154,9 +154,10 @@ static void step_again(tg_broker *b, tg_broker_slot *s, tg_broker_request *q, co
                        uint64_t hash) {
     tg_step_result r = s->step_result;
     r.replayed = true;
-    if (s->tokens_hash == hash)
+    if (s->tokens_hash == hash) {
+        tg_stat_add(b->replayed, 1);
         tg_broker_answer_step(b, q, x->slot, &r);
-    else
+    } else
         refuse_step(b, q, x, TG_CODE_CONFLICT, "this step was made with other tokens");
 }
 
@@ -251,7 +252,7 @@ static void snapshot(tg_broker *b, tg_session *session, tg_broker_client *c, con
     size_t n = 0, most = list->n ? list->n : c->n_slots;
     tg_snapshot *items = tg_alloc_array(most + 1, sizeof *items);
     if (!items) {
-        tg_session_send_error(session, head, TG_CODE_OVERLOADED, "out of memory");
+        tg_session_send_busy(session, head, TG_PRESSURE_MEMORY, "out of memory");
         return;
     }
     for (size_t i = 0; i < most; i++) {
@@ -271,6 +272,7 @@ typedef struct question {
     tg_broker *broker;
     uint64_t session;
     tg_frame head;
+    uint64_t start_ns;
     void *msg; /* owned: the request */
 } question;
 
@@ -283,6 +285,7 @@ static void on_answer(tg_fleet_ask *ask) {
         tg_broker_send(b, q->session, &to, ask->reply);
     else if (session)
         tg_session_send_error(session, &q->head, ask->code, "%s", ask->error.msg);
+    tg_broker_took(b, q->head.type, q->start_ns);
     tg_msg_free(ask->reply);
     tg_msg_free(q->msg);
     tg_free(q);
@@ -294,11 +297,12 @@ static void ask(tg_broker *b, tg_session *session, const tg_frame *head, tg_msg_
                 uint32_t deadline_ms, void *msg) {
     question *q = tg_alloc(sizeof *q);
     if (!q) {
-        tg_session_send_error(session, head, TG_CODE_OVERLOADED, "out of memory");
+        tg_session_send_busy(session, head, TG_PRESSURE_MEMORY, "out of memory");
         tg_msg_free(msg);
         return;
     }
     q->broker = b, q->session = tg_session_id(session), q->head = *head, q->msg = msg;
+    q->start_ns = tg_clock_ns();
     q->ask = (tg_fleet_ask){.type = head->type,
                             .reply_type = reply,
                             .request = msg,
@@ -326,13 +330,21 @@ static handler *handler_of(tg_msg_type type) {
     }
 }
 
+/* The others wait for the fleet. */
+static bool at_once(tg_msg_type type) {
+    return type == TG_MSG_OPEN_SLOTS || type == TG_MSG_CLOSE_SLOTS || type == TG_MSG_SNAPSHOT ||
+           type == TG_MSG_CANCEL;
+}
+
 void tg_broker_take(tg_broker *b, tg_session *session, const tg_frame *head, void *msg) {
     handler *handle = handler_of(head->type);
     if (b->draining && head->type != TG_MSG_SNAPSHOT) {
         tg_session_send_error(session, head, TG_CODE_DRAINING, "this broker is shutting down");
         tg_msg_free(msg);
     } else if (handle) {
+        uint64_t start = at_once(head->type) ? tg_clock_ns() : 0;
         handle(b, session, tg_session_user(session), head, msg);
+        if (start) tg_broker_took(b, head->type, start);
         tg_broker_flush(b); /* refusals borrow from msg */
         tg_msg_free(msg);
     } else if (head->type == TG_MSG_SAMPLE_RANGE) {
@@ -342,7 +354,7 @@ void tg_broker_take(tg_broker *b, tg_session *session, const tg_frame *head, voi
     } else if (head->type == TG_MSG_SCORE) {
         ask(b, session, head, TG_MSG_SCORE_REPLY, ((tg_score_request *)msg)->deadline_ms, msg);
     } else {
-        tg_session_send_error(session, head, TG_CODE_INVALID_ARGUMENT, "a broker does not take %s",
+        tg_session_send_error(session, head, TG_CODE_PROTOCOL, "a broker does not take %s",
                               tg_msg_name(head->type));
         tg_msg_free(msg);
     }

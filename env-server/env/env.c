@@ -9,6 +9,7 @@
 #include "env-server/env/compat.h"
 #include "env-server/judge/judge.h"
 #include "env-server/reward/inner.h"
+#include "env-server/reward/meter.h"
 #include "proto/limits.h"
 
 #include <jansson.h>
@@ -219,6 +220,28 @@ tg_status tg_env_open(tg_env **out, const tg_env_settings *settings, tg_error *e
     *out = env;
     if (st != TG_OK) tg_env_close(out);
     return st;
+}
+
+tg_status tg_env_watch(tg_env *env, tg_stats *stats, tg_error *err) {
+    env->meters = tg_alloc_array(env->n_rewards + 1, sizeof *env->meters);
+    if (!env->meters) return tg_fail_nomem(err, env->n_rewards * sizeof *env->meters);
+    for (size_t i = 0; i < env->n_rewards; i++) {
+        tg_reward_meter_init(&env->meters[i], stats, env->rewards[i].name);
+        env->rewards[i].meter = &env->meters[i];
+    }
+    return TG_OK;
+}
+
+void tg_env_unwatch(tg_env *env) {
+    for (size_t i = 0; i < env->n_rewards; i++) env->rewards[i].meter = NULL;
+    tg_free(env->meters);
+    env->meters = NULL;
+}
+
+void tg_env_count_timeout(const tg_env *env) {
+    for (size_t i = 0; i < env->n_rewards; i++)
+        if (env->rewards[i].traits.slow)
+            tg_reward_meter_count(env->rewards[i].meter, TG_REWARD_TIMEOUT, 1);
 }
 
 void tg_env_close(tg_env **out) {

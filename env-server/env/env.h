@@ -10,6 +10,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/status.h"
+#include "common/net/stats.h"
 #include "common/text/tokenizer.h"
 #include "env-server/datapool/datapool.h"
 #include "env-server/env/prompt.h"
@@ -40,12 +41,18 @@ typedef struct tg_env {
     tg_metric *metrics;
     size_t n_metrics;
     const char **reward_names, **metric_names;
+    struct tg_reward_meter *meters; /* of the rewards; NULL: nobody counts */
     tg_env_spec spec;
 } tg_env;
 
 /* Opens everything. TG_UNSUPPORTED: a component that is not built. settings must outlive env. */
 tg_status tg_env_open(tg_env **out, const tg_env_settings *settings, tg_error *err) TG_MUST_CHECK;
 void tg_env_close(tg_env **env);
+/* Shows what its rewards do; before any is asked. stats is borrowed until tg_env_unwatch. */
+tg_status tg_env_watch(tg_env *env, tg_stats *stats, tg_error *err) TG_MUST_CHECK;
+void tg_env_unwatch(tg_env *env);
+/* A step was answered without its rewards, which were not there in time. */
+void tg_env_count_timeout(const tg_env *env);
 
 /* Parts of it, for commands that need no whole environment. */
 tg_status tg_env_open_tokenizer(const tg_env_settings *s, tg_tokenizer **out,

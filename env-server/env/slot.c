@@ -8,6 +8,7 @@
 #include "common/text/stop_strings.h"
 #include "env-server/datapool/datapool.h"
 #include "env-server/env/slot_internal.h"
+#include "env-server/reward/meter.h"
 #include "proto/limits.h"
 
 #include <math.h>
@@ -303,6 +304,7 @@ static tg_status score_token(const tg_env *env, tg_slot *s, size_t i, bool done,
         }
         if (env->ranked) { /* whoever owns the group of samples asks for the reward of all together */
             s->values[k] = (tg_reward_value){TG_REWARD_PENDING, (double)NAN};
+            tg_reward_meter_count(r->meter, TG_REWARD_PENDING, 1);
             continue;
         }
         tg_status st = tg_slot_text(env, s, i + 1, err);

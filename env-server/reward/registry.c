@@ -3,6 +3,8 @@
 #include "env-server/reward/reward.h"
 
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "env-server/reward/meter.h"
 #include "env-server/reward/rows.h"
 
 #include <math.h>
@@ -69,10 +71,16 @@ void tg_reward_close(tg_reward *r) {
     memset(r, 0, sizeof *r);
 }
 
+static void count(tg_reward_meter *m, uint64_t start_ns, const tg_reward_value *out, size_t n) {
+    tg_stat_observe(m->seconds, (double)(tg_clock_ns() - start_ns) * 1e-9);
+    for (size_t i = 0; i < n; i++) tg_reward_meter_count(m, out[i].status, 1);
+}
+
 tg_status tg_reward_score(const tg_reward *r, const tg_reward_input *in, size_t n,
                           tg_reward_value *out, tg_error *err) {
     for (size_t i = 0; i < n; i++) out[i] = (tg_reward_value){TG_REWARD_FAILED, (double)NAN};
     if (err) err->msg[0] = 0;
+    uint64_t start = r->meter ? tg_clock_ns() : 0;
     tg_status st = r->ops->score(r->state, in, n, out, err);
     for (size_t i = 0; i < n; i++) {
         if (st != TG_OK)
@@ -81,5 +89,6 @@ tg_status tg_reward_score(const tg_reward *r, const tg_reward_input *in, size_t 
             out[i].status = TG_REWARD_INVALID;
         if (out[i].status != TG_REWARD_OK) out[i].value = (double)NAN;
     }
+    if (r->meter && st != TG_BUSY) count(r->meter, start, out, n);
     return st;
 }

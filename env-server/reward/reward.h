@@ -73,6 +73,7 @@ typedef struct tg_reward {
     double weight;    /* in the sum of all components */
     tg_reward_traits traits;
     void *state;
+    struct tg_reward_meter *meter; /* borrowed (meter.h); NULL: nobody counts */
 } tg_reward;
 
 tg_status tg_reward_open(tg_reward *r, const tg_reward_ops *ops, const void *options,

@@ -7,7 +7,7 @@
 typedef struct ask {
     tg_job job; /* first: a job is its ask */
     tg_server *server;
-    uint64_t session, epoch;
+    uint64_t session, epoch, start_ns;
     tg_frame head;
     void *msg;
     tg_arena arena;
@@ -57,6 +57,7 @@ static void done(tg_job *job) {
     ask *a = (ask *)job;
     tg_server *s = a->server;
     tg_session *session = a->answered ? NULL : asker(a);
+    if (!a->answered) tg_figures_request(&s->figures, a->head.type, a->start_ns);
     tg_deadline_clear(&s->deadlines, &a->deadline);
     if (session && a->status == TG_OK)
         tg_server_reply(s, session, &a->head, a->reply_type, &a->reply);
@@ -71,6 +72,7 @@ static void expire(tg_deadline *d) {
     tg_session *session = asker(a);
     a->answered = true;
     a->server->late++;
+    tg_figures_request(&a->server->figures, a->head.type, a->start_ns);
     if (session)
         tg_session_send_error(session, &a->head, TG_CODE_DEADLINE_EXCEEDED,
                               "no answer within the deadline of the request");
@@ -84,17 +86,18 @@ static uint32_t deadline_of(const tg_frame *head, const void *msg) {
 void tg_server_ask(tg_server *s, tg_session *session, const tg_frame *head, void *msg) {
     ask *a = tg_alloc(sizeof *a);
     if (!a) {
-        tg_session_send_error(session, head, TG_CODE_OVERLOADED, "out of memory");
+        tg_session_send_busy(session, head, TG_PRESSURE_MEMORY, "out of memory");
         tg_msg_free(msg);
         return;
     }
     *a = (ask){.job = {.run = run, .done = done}, .server = s, .msg = msg, .head = *head};
     a->session = tg_session_id(session), a->epoch = tg_session_epoch(session);
     a->deadline.expire = expire;
+    a->start_ns = s->message_ns;
     if (tg_jobs_submit(s->jobs, &a->job)) {
         tg_deadline_set(&s->deadlines, &a->deadline, deadline_of(head, msg));
         return;
     }
-    tg_session_send_error(session, head, TG_CODE_OVERLOADED, "too many calls are waiting");
+    tg_session_send_busy(session, head, TG_PRESSURE_QUEUE, "too many calls are waiting");
     free_ask(a);
 }

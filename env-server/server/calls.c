@@ -24,7 +24,7 @@ typedef struct tg_step_job {
 struct step_call {
     tg_server *server;
     tg_client *client; /* referenced */
-    uint64_t session, epoch;
+    uint64_t session, epoch, start_ns;
     tg_frame head;
     tg_deadline deadline;
     size_t n, pending;               /* pending: without a result yet */
@@ -58,6 +58,7 @@ static void send_ready(step_call *c) {
         tg_server_reply(s, session, &head, TG_MSG_STEP_REPLY, &reply);
     }
     if (c->pending) return;
+    tg_figures_request(&s->figures, TG_MSG_STEP, c->start_ns);
     tg_deadline_clear(&s->deadlines, &c->deadline);
     if (c->running == 0) free_call(c);
 }
@@ -70,10 +71,15 @@ static void answered(step_call *c, tg_step_job *j) {
     c->pending--;
 }
 
+static void recount(tg_step_job *j) {
+    if (j->slot && !j->call->client->closed) tg_server_recount(j->call->server, j->slot);
+}
+
 /* The episode's memory goes to the job; the slot goes on with fresh. */
 static void give_up(tg_step_job *j, tg_slot *fresh) {
     atomic_store(&j->given_up, true);
     j->slot->slot = fresh;
+    recount(j);
     answered(j->call, j);
 }
 
@@ -93,6 +99,7 @@ static void done(tg_job *job) {
     } else {
         tg_slot_step_end(s->env, j->work, &c->results[j->index]);
         s->steps += c->results[j->index].n_applied;
+        recount(j);
         answered(c, j);
         send_ready(c);
     }
@@ -112,6 +119,7 @@ static void expire(tg_deadline *d) {
         if (st == TG_OK) {
             s->steps += r->n_applied;
             s->late++;
+            tg_env_count_timeout(s->env);
             give_up(j, fresh);
         } else { /* it stays under way: its answer comes late rather than wrong */
             tg_log_warn("env", "a late reward cannot be given up: %s", err.msg);
@@ -158,6 +166,7 @@ static void begin(step_call *c, const tg_step_batch *batch, size_t i) {
         c->running++;
         return;
     }
+    tg_link_count_pressure(s->link, TG_PRESSURE_QUEUE);
     slot->slot->scored = TG_BUSY; /* no room in the queue: the step is taken back */
     tg_slot_step_end(s->env, slot->slot, r);
 }
@@ -173,13 +182,14 @@ void tg_server_step_slow(tg_server *s, tg_session *session, tg_client *client, c
         tg_free(results);
         tg_free(unsent);
         tg_free(jobs);
-        tg_session_send_error(session, head, TG_CODE_OVERLOADED, "out of memory");
+        tg_session_send_busy(session, head, TG_PRESSURE_MEMORY, "out of memory");
         return;
     }
     *c = (step_call){.server = s, .client = client, .head = *head, .n = batch->n};
     c->session = tg_session_id(session), c->epoch = tg_session_epoch(session);
     c->results = results, c->ready = results + batch->n, c->unsent = unsent, c->jobs = jobs;
     c->deadline.expire = expire;
+    c->start_ns = s->message_ns;
     tg_client_ref(client);
     for (size_t i = 0; i < batch->n; i++) begin(c, batch, i);
     if (c->pending == 0)

@@ -19,10 +19,12 @@ typedef struct tg_client_slot {
     uint64_t epoch, seq;      /* of the request that opened it or began its episode */
     tg_slot *slot;            /* NULL: never reset */
     struct tg_step_job *call; /* under way: scoring holds `slot`; NULL: none */
+    int phase;                /* tg_slot_phase, as it is counted (figures.h) */
 } tg_client_slot;
 
 typedef struct tg_client {
     int refs;
+    bool closed;            /* its session is over: its slots are not counted any more */
     tg_client_slot **slots; /* sorted by id */
     size_t n_slots, cap;
 } tg_client;

@@ -80,8 +80,28 @@ tg_client_slot *tg_server_slot_anew(tg_server *s, tg_session *session, tg_client
     return NULL;
 }
 
+void tg_server_recount(tg_server *s, tg_client_slot *slot) {
+    tg_slot_phase now = TG_PHASE_IDLE;
+    switch (slot->slot ? slot->slot->state : TG_SLOT_FREE) {
+    case TG_SLOT_FREE: break;
+    case TG_SLOT_READY:
+    case TG_SLOT_RUNNING:
+    case TG_SLOT_SCORING: now = TG_PHASE_RUNNING; break;
+    case TG_SLOT_TERMINATED:
+    case TG_SLOT_TRUNCATED: now = TG_PHASE_DONE; break;
+    }
+    s->figures.n_slots[slot->phase]--;
+    s->figures.n_slots[now]++;
+    slot->phase = now;
+}
+
 typedef void handler(tg_server *s, tg_session *session, tg_client *client, const tg_frame *head,
                      const void *msg);
+
+static void count_opened(tg_server *s, size_t n) {
+    s->n_slots += n;
+    s->figures.n_slots[TG_PHASE_IDLE] += n;
+}
 
 static void open_slots(tg_server *s, tg_session *session, tg_client *client, const tg_frame *head,
                        const void *msg) {
@@ -89,15 +109,15 @@ static void open_slots(tg_server *s, tg_session *session, tg_client *client, con
     size_t before = client->n_slots, new_ones = 0;
     for (size_t i = 0; i < list->n; i++) new_ones += !tg_client_find(client, list->slots[i]);
     if (client->n_slots + new_ones > s->max_slots) {
-        tg_session_send_error(session, head, TG_CODE_OVERLOADED,
-                              "a client may have %zu slots, %zu are open", s->max_slots,
-                              client->n_slots);
+        tg_session_send_busy(session, head, TG_PRESSURE_SLOTS,
+                             "a client may have %zu slots, %zu are open", s->max_slots,
+                             client->n_slots);
         return;
     }
     while (s->n_slots + new_ones > s->spec.capacity && tg_link_evict(s->link)) continue;
     if (s->n_slots + new_ones > s->spec.capacity) {
-        tg_session_send_error(session, head, TG_CODE_OVERLOADED,
-                              "%zu slots are open, %u is the limit", s->n_slots, s->spec.capacity);
+        tg_session_send_busy(session, head, TG_PRESSURE_SLOTS,
+                             "%zu slots are open, %u is the limit", s->n_slots, s->spec.capacity);
         return;
     }
     tg_error err = {0};
@@ -106,11 +126,11 @@ static void open_slots(tg_server *s, tg_session *session, tg_client *client, con
         tg_client_slot *slot = tg_client_find(client, list->slots[i]);
         if (st == TG_OK && slot->seq == 0) stamp(session, slot, head);
         if (st == TG_OK) continue;
-        s->n_slots += client->n_slots - before;
+        count_opened(s, client->n_slots - before);
         tg_session_send_error(session, head, tg_env_code(st), "%s", err.msg);
         return;
     }
-    s->n_slots += client->n_slots - before;
+    count_opened(s, client->n_slots - before);
     tg_server_reply(s, session, head, TG_MSG_SLOTS_OPENED, list);
 }
 
@@ -123,10 +143,12 @@ static void close_slots(tg_server *s, tg_session *session, tg_client *client, co
         tg_client_slot *slot = tg_client_find(client, list->slots[i]);
         if (!slot || tg_server_outdated(session, slot, head)) continue;
         if (!tg_server_cancel(s, slot))
-            tg_session_send_error(session, head, TG_CODE_OVERLOADED,
-                                  "slot %u has a call under way and stays open", list->slots[i]);
-        else
+            tg_session_send_busy(session, head, TG_PRESSURE_MEMORY,
+                                 "slot %u has a call under way and stays open", list->slots[i]);
+        else {
+            s->figures.n_slots[slot->phase]--;
             tg_client_close_slot(client, list->slots[i]);
+        }
     }
     s->n_slots -= before - client->n_slots;
     s->completed++;
@@ -137,7 +159,7 @@ static void reset(tg_server *s, tg_session *session, tg_client *client, const tg
     const tg_reset_batch *batch = msg;
     tg_reset_result *results = tg_arena_array(&s->scratch, batch->n + 1, sizeof *results);
     if (!results) {
-        tg_session_send_error(session, head, TG_CODE_OVERLOADED, "out of memory");
+        tg_session_send_busy(session, head, TG_PRESSURE_MEMORY, "out of memory");
         return;
     }
     s->batches++;
@@ -148,7 +170,9 @@ static void reset(tg_server *s, tg_session *session, tg_client *client, const tg
         r->prompt_text = r->sample_id = r->message = "";
         tg_client_slot *slot = tg_server_slot_anew(s, session, client, head, item->slot,
                                                    item->episode, &r->code, &r->message);
-        if (slot) tg_slot_reset(s->env, slot->slot, item, batch->want_text, r);
+        if (!slot) continue;
+        tg_slot_reset(s->env, slot->slot, item, batch->want_text, r);
+        tg_server_recount(s, slot);
     }
     tg_reset_reply reply = {results, batch->n};
     tg_server_reply(s, session, head, TG_MSG_RESET_REPLY, &reply);
@@ -164,7 +188,7 @@ static void step(tg_server *s, tg_session *session, tg_client *client, const tg_
     }
     tg_step_result *results = tg_arena_array(&s->scratch, batch->n + 1, sizeof *results);
     if (!results) {
-        tg_session_send_error(session, head, TG_CODE_OVERLOADED, "out of memory");
+        tg_session_send_busy(session, head, TG_PRESSURE_MEMORY, "out of memory");
         return;
     }
     for (size_t i = 0; i < batch->n; i++) {
@@ -178,6 +202,7 @@ static void step(tg_server *s, tg_session *session, tg_client *client, const tg_
         else if (slot)
             r->code = TG_CODE_FAILED_STATE, r->message = "step before reset";
         if (!r->replayed) s->steps += r->n_applied;
+        if (slot) tg_server_recount(s, slot);
     }
     tg_step_reply reply = {results, batch->n};
     tg_server_reply(s, session, head, TG_MSG_STEP_REPLY, &reply);

@@ -11,7 +11,7 @@ void tg_server_restore(tg_server *s, tg_session *session, tg_client *client, con
     const tg_restore_batch *batch = msg;
     tg_restore_result *results = tg_arena_array(&s->scratch, batch->n + 1, sizeof *results);
     if (!results) {
-        tg_session_send_error(session, head, TG_CODE_OVERLOADED, "out of memory");
+        tg_session_send_busy(session, head, TG_PRESSURE_MEMORY, "out of memory");
         return;
     }
     s->batches++;
@@ -25,6 +25,7 @@ void tg_server_restore(tg_server *s, tg_session *session, tg_client *client, con
             r->code = TG_CODE_OVERLOADED, r->message = "out of memory";
         else if (slot)
             tg_slot_restore(s->env, slot->slot, item, r);
+        if (slot) tg_server_recount(s, slot);
     }
     tg_restore_reply reply = {results, batch->n};
     tg_server_reply(s, session, head, TG_MSG_RESTORE_REPLY, &reply);
@@ -41,7 +42,7 @@ void tg_server_snapshot(tg_server *s, tg_session *session, tg_client *client, co
     size_t n = list->n ? list->n : client->n_slots, filled = 0, bytes = 0;
     tg_snapshot *items = tg_arena_array(&s->scratch, REPLY_ITEMS, sizeof *items);
     if (!items) {
-        tg_session_send_error(session, head, TG_CODE_OVERLOADED, "out of memory");
+        tg_session_send_busy(session, head, TG_PRESSURE_MEMORY, "out of memory");
         return;
     }
     for (size_t i = 0; i < n; i++) {
@@ -71,7 +72,7 @@ void tg_server_cancel_slots(tg_server *s, tg_session *session, tg_client *client
         tg_client_slot *slot = tg_client_find(client, list->slots[i]);
         if (!slot || tg_server_outdated(session, slot, head)) continue;
         if (!tg_server_cancel(s, slot))
-            tg_session_send_error(session, head, TG_CODE_OVERLOADED, "out of memory");
+            tg_session_send_busy(session, head, TG_PRESSURE_MEMORY, "out of memory");
     }
     s->completed++;
 }

@@ -36,6 +36,7 @@ static tg_code on_open(void *arg, tg_session *session, char why[TG_LINK_WHY]) {
         return TG_CODE_DRAINING;
     }
     if (tg_client_create(&client, &err) != TG_OK) {
+        tg_link_count_pressure(s->link, TG_PRESSURE_MEMORY);
         snprintf(why, TG_LINK_WHY, "out of memory");
         return TG_CODE_OVERLOADED;
     }
@@ -53,6 +54,13 @@ static void on_close(void *arg, tg_session *session, const char *reason) {
     if (!client) return;
     s->n_sessions--;
     s->n_slots -= client->n_slots;
+    client->closed = true;
+    for (size_t i = 0; i < client->n_slots; i++) {
+        int phase = client->slots[i]->phase;
+        s->figures.n_slots[phase]--;
+        if (phase == TG_PHASE_RUNNING && tg_session_loss(session) != TG_LOSS_NONE)
+            tg_figures_aborted(&s->figures);
+    }
     tg_session_set_user(session, NULL);
     tg_client_unref(client);
 }
@@ -70,12 +78,18 @@ static void on_resume(void *arg, tg_session *session) {
                 tg_session_peer_software(session));
 }
 
+/* Those that the pool of threads answers tell their times themselves. */
+static bool later(const tg_server *s, tg_msg_type type) {
+    return type == TG_MSG_SAMPLE_RANGE || type == TG_MSG_METRIC || type == TG_MSG_SCORE ||
+           (type == TG_MSG_STEP && s->env->slow_rewards);
+}
+
 static void on_message(void *arg, tg_session *session, const tg_frame *head, void *msg) {
     tg_server *s = arg;
     tg_msg_type type = head->type;
-    uint64_t start = tg_clock_ns();
+    s->message_ns = tg_clock_ns();
     tg_server_message(s, session, head, msg);
-    tg_figures_request(&s->figures, type, (double)(tg_clock_ns() - start) * 1e-9);
+    if (!later(s, type)) tg_figures_request(&s->figures, type, s->message_ns);
 }
 
 static void on_beat(void *arg, tg_heartbeat *beat) {
@@ -131,9 +145,11 @@ static void collect(void *arg) {
     tg_server *s = arg;
     tg_figures *f = &s->figures;
     tg_link_stats link = {0};
+    uint64_t accepted, denied = 0;
     if (s->link) tg_link_get_stats(s->link, &link);
-    tg_net_figures_set(&f->net, s->net, &link);
-    tg_stat_set(f->slots, (double)s->n_slots);
+    if (s->net) tg_net_auth_counts(s->net, &accepted, &denied);
+    tg_net_figures_set(&f->net, &link, s->link ? tg_link_answers(s->link) : NULL, denied);
+    for (int i = 0; i < TG_SLOT_PHASES; i++) tg_stat_set(f->slots[i], (double)f->n_slots[i]);
     tg_stat_set(f->capacity, (double)s->spec.capacity);
     tg_stat_set(f->sessions, (double)s->n_sessions);
     tg_stat_set(f->queue, (double)tg_jobs_in_flight(s->jobs));
@@ -153,7 +169,7 @@ static void put_status(void *arg, tg_buf *json) {
                   s->completed);
 }
 
-static tg_status open_ops(tg_server *s, const tg_server_opts *o, tg_error *err) {
+static tg_status open_ops(tg_server *s, tg_env *env, const tg_server_opts *o, tg_error *err) {
     const tg_ops_hooks hooks = {.program = "textgen-env",
                                 .ready = is_ready,
                                 .collect = collect,
@@ -161,8 +177,9 @@ static tg_status open_ops(tg_server *s, const tg_server_opts *o, tg_error *err) 
                                 .security = o->security,
                                 .arg = s};
     tg_status st = tg_ops_open(&s->ops, &s->loop, &o->ops, &hooks, err);
-    if (st == TG_OK) tg_figures_init(&s->figures, tg_ops_stats(s->ops), s->spec.env_id);
-    return st;
+    if (st != TG_OK) return st;
+    tg_figures_init(&s->figures, tg_ops_stats(s->ops), s->spec.env_id);
+    return tg_env_watch(env, tg_ops_stats(s->ops), err);
 }
 
 /* ---- end ----------------------------------------------------------------------------------- */
@@ -259,13 +276,13 @@ static int threads_for(const tg_env *env, int wanted) {
     return env->waiting_rewards ? WAITING_THREADS : 2;
 }
 
-static tg_status start(tg_server *s, const tg_server_opts *o, tg_error *err) {
+static tg_status start(tg_server *s, tg_env *env, const tg_server_opts *o, tg_error *err) {
     tg_status st = name_functions(s, err);
     if (st == TG_OK) st = tg_net_create(&s->net, err);
     if (st == TG_OK) st = tg_net_secure(s->net, o->security, err);
     if (st == TG_OK)
         st = tg_jobs_create(&s->jobs, &s->loop, threads_for(s->env, o->threads), MAX_QUEUE, err);
-    if (st == TG_OK) st = open_ops(s, o, err);
+    if (st == TG_OK) st = open_ops(s, env, o, err);
     if (st == TG_OK) st = watch_parent(s, o->parent_fd, err);
     if (st == TG_OK)
         st = uv_check(uv_signal_start(&s->on_term, on_signal, SIGTERM), "SIGTERM", err);
@@ -318,7 +335,7 @@ static void shut(tg_server *s, const char *reason) {
     tg_free(s->functions);
 }
 
-tg_status tg_server_run(const tg_env *env, const tg_server_opts *o, tg_error *err) {
+tg_status tg_server_run(tg_env *env, const tg_server_opts *o, tg_error *err) {
     tg_server *s = tg_alloc(sizeof *s);
     if (!s) return tg_fail_nomem(err, sizeof *s);
     s->env = env;
@@ -331,7 +348,7 @@ tg_status tg_server_run(const tg_env *env, const tg_server_opts *o, tg_error *er
         return st;
     }
     init_handles(s);
-    st = start(s, o, err);
+    st = start(s, env, o, err);
     if (st == TG_OK) {
         say_ready(s, o);
         while (!s->stopped) uv_run(&s->loop, UV_RUN_DEFAULT);
@@ -339,6 +356,7 @@ tg_status tg_server_run(const tg_env *env, const tg_server_opts *o, tg_error *er
         if (st != TG_OK && err) *err = s->failure_error;
     }
     shut(s, st == TG_OK ? "the worker is shutting down" : "the worker failed");
+    tg_env_unwatch(env);
     tg_free(s);
     return st;
 }

@@ -31,6 +31,6 @@ typedef struct tg_server_opts {
 } tg_server_opts;
 
 /* Prints "textgen-env ready …" on stdout once it can work. TG_OK after a drain. */
-tg_status tg_server_run(const tg_env *env, const tg_server_opts *opts, tg_error *err) TG_MUST_CHECK;
+tg_status tg_server_run(tg_env *env, const tg_server_opts *opts, tg_error *err) TG_MUST_CHECK;
 
 #endif

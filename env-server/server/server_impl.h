@@ -35,8 +35,9 @@ typedef struct tg_server {
     uint64_t steps;     /* tokens applied */
     uint64_t late;      /* calls that were not done by their deadline */
     uint64_t lag_due_ns, lag_us;
-    tg_arena scratch;  /* results of the message at hand */
-    tg_status failure; /* why the loop ended, when not by a drain */
+    uint64_t message_ns; /* when the message at hand came */
+    tg_arena scratch;    /* results of the message at hand */
+    tg_status failure;   /* why the loop ended, when not by a drain */
     tg_error failure_error;
 } tg_server;
 
@@ -45,6 +46,8 @@ void tg_server_message(tg_server *s, tg_session *session, const tg_frame *head, 
 /* Sends the reply to a request, or an Error when it cannot be sent. */
 void tg_server_reply(tg_server *s, tg_session *session, const tg_frame *request, tg_msg_type type,
                      const void *msg);
+/* What the slot's episode does may have changed. */
+void tg_server_recount(tg_server *s, tg_client_slot *slot);
 /* Ends the loop when the drain is complete. */
 void tg_server_check_drained(tg_server *s);
 

@@ -3,6 +3,7 @@
 
 #include "common/base/alloc.h"
 #include "common/net/fleet_status.h"
+#include "common/net/net_figures.h"
 #include "common/net/ops_thread.h"
 
 #include <pthread.h>
@@ -13,6 +14,7 @@ struct tg_operations {
     pthread_mutex_t lock;
     tg_pool *pool;
     tg_fleet_figures fleet;
+    tg_net_figures net;
     tg_stat *iteration, *total, *reward, *speed;
 };
 
@@ -35,8 +37,9 @@ static bool is_ready(void *arg, char why[TG_OPS_WHY]) {
 
 static void collect(void *arg) {
     tg_operations *o = arg;
-    tg_fleet_stats s;
-    if (watch(o, &s, NULL)) tg_fleet_figures_set(&o->fleet, &s);
+    pthread_mutex_lock(&o->lock);
+    if (o->pool) tg_pool_collect(o->pool, &o->fleet, &o->net);
+    pthread_mutex_unlock(&o->lock);
 }
 
 static void put_status(void *arg, tg_buf *json) {
@@ -50,6 +53,7 @@ static void put_status(void *arg, tg_buf *json) {
 static void make_stats(void *arg, tg_stats *s) {
     tg_operations *o = arg;
     tg_fleet_figures_init(&o->fleet, s);
+    tg_net_figures_init(&o->net, s);
     o->iteration = tg_stats_gauge(s, "textgen_train_iteration", "Iterations done.", NULL, NULL);
     o->total =
         tg_stats_gauge(s, "textgen_train_iterations", "Iterations of the whole run.", NULL, NULL);
@@ -85,6 +89,7 @@ void tg_operations_close(tg_operations **out) {
     tg_operations *o = *out;
     if (!o) return;
     *out = NULL;
+    tg_operations_set_pool(o, NULL); /* it may outlive the figures */
     tg_ops_thread_stop(&o->thread);
     pthread_mutex_destroy(&o->lock);
     tg_free(o);
@@ -93,6 +98,8 @@ void tg_operations_close(tg_operations **out) {
 void tg_operations_set_pool(tg_operations *o, tg_pool *pool) {
     if (!o) return;
     pthread_mutex_lock(&o->lock);
+    if (o->pool) tg_pool_show(o->pool, NULL);
+    if (pool) tg_pool_show(pool, &o->fleet);
     o->pool = pool;
     pthread_mutex_unlock(&o->lock);
 }

@@ -258,7 +258,7 @@ TEST(requests_beyond_the_credits_are_not_executed) {
     CHECK_EQ(refused_with(&f, &a, ask, &none), TG_CODE_OK);
     tg_link_stats st;
     tg_link_get_stats(f.worker.link, &st);
-    CHECK_EQ(st.overloaded, 2);
+    CHECK_EQ(st.pressure[TG_PRESSURE_CREDITS], 2);
     tg_msg_free(w);
     raw_close(&a);
     link_case_teardown(&f);
