@@ -135,5 +135,5 @@ for n in cpu_seconds_total resident_memory_bytes open_fds max_fds start_time_sec
 grep -q '^textgen_build_info{program="textgen-env",version="[^"]*",commit="[^"]*",protocol="[0-9.]*"} 1$' "$work/after"; check "build_info" $? "$work/after"
 cat "$work/after" "$work/broker1" "$work/learner" >"$work/all"
 for n in $(grep -v '^ *#' deploy/alerts.yml | sed -n '/expr:/,/for:\|labels:/p' | grep -oE '\b(textgen|process)_[a-z_]+' | sort -u); do has all "$n"; done
-grep -oE '\b(textgen|process)_[a-z_]+' deploy/README.md | sort -u | while read -r n; do has all "$n"; done
+for n in $(grep -oE '\b(textgen|process)_[a-z_]+' deploy/README.md | grep -v reward_fn_ | sort -u); do has all "$n"; done
 finish
