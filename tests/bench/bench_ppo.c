@@ -14,6 +14,7 @@
 #include "learner/policy/generate.h"
 #include "learner/rl/algo.h"
 #include "learner/train/memory_plan.h"
+#include "tests/support/bench_line.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -225,6 +226,16 @@ static void iterate(tg_actor_critic *ac, const tg_train_settings *s, figures *f)
     tg_free(c);
 }
 
+/* What an iteration must multiply at least, as two each: generation and two scorings (policy, reference) are each a pass with the head at
+ * the actions, a step of the update is three. Recomputation is not what it must do. */
+static double iteration_flops(const mode *m) {
+    const double C = (double)m->width, layers = (double)m->layers,
+                 tokens = PROMPTS * (PROMPT + NEW);
+    const double trunk = 12 * C * C * layers * tokens, head = C * (double)m->vocab * PROMPTS * NEW;
+    const double attention = C * layers * tokens * (PROMPT + NEW + 1);
+    return 2 * (trunk + head + attention) * (3 + 3 * (double)m->epochs);
+}
+
 static void print(const mode *m, const figures *f, int threads) {
     double seconds = f->generate_s + f->score_s + f->update_s;
     double peak = TG_MAX(TG_MAX(f->generate_mb, f->score_mb), f->update_mb);
@@ -247,11 +258,13 @@ static void print(const mode *m, const figures *f, int threads) {
            peak / 1e3, f->planned / 1e3, 100 * (f->planned / peak - 1));
     printf("json {\"bench\": \"ppo_iteration\", \"who\": \"textgen%s%s%s%s\", \"layers\": %d, "
            "\"width\": %d, \"vocab\": %d, \"epochs\": %d, \"generate_s\": %.3f, \"score_s\": "
-           "%.3f, \"update_s\": %.3f, \"seconds\": %.3f, \"peak_mb\": %.0f, \"planned_mb\": "
+           "%.3f, \"update_s\": %.3f, \"seconds\": %.3f, \"flops\": %.6g, \"peak_mb\": %.0f, "
+           "\"planned_mb\": "
            "%.0f}\n",
            plain ? "" : ", ", plain ? "" : m->optimizer, m->recompute ? ", recompute" : "",
            m->half ? ", bf16 rollouts" : "", (int)m->layers, (int)m->width, (int)m->vocab,
-           (int)m->epochs, f->generate_s, f->score_s, f->update_s, seconds, peak, f->planned);
+           (int)m->epochs, f->generate_s, f->score_s, f->update_s, seconds, iteration_flops(m),
+           peak, f->planned);
 }
 
 static int run(const mode *m) {
@@ -330,6 +343,7 @@ int main(int argc, char **argv) {
               .unfrozen = -1,
               .microbatch = 512,
               .optimizer = "adamw"};
+    if (tg_bench_quick()) m.layers = 2, m.width = 256, m.heads = 4, m.vocab = 8000, m.epochs = 1;
     for (int i = 1; i < argc; i++)
         if (!parse(&m, argv[i])) {
             fprintf(stderr,

@@ -45,11 +45,11 @@ static void report(const char *kind, const char *what, int threads, double mb) {
     const char *path = getenv("TEXTGEN_BENCH_JSON");
     FILE *f = path ? fopen(path, "a") : NULL;
     if (!f) return;
-    fprintf(f,
-            "{\"bench\":\"tokenizer\",\"who\":\"textgen\",\"kind\":\"%s\",\"what\":\"%s\","
-            "\"threads\":%d,\"mb_per_s\":"
-            "%.3f}\n",
-            kind, what, threads, mb);
+    fprintf(
+        f,
+        "{\"bench\":\"tokenizer %s, %s, threads: %d (1 MB)\",\"who\":\"textgen\",\"seconds\":%.9f,"
+        "\"kind\":\"%s\",\"what\":\"%s\",\"threads\":%d,\"mb_per_s\":%.3f}\n",
+        kind, what, threads, 1 / mb, kind, what, threads, mb);
     fclose(f);
 }
 

@@ -15,7 +15,7 @@ size = len(text.encode()) / 1e6
 ours = {}
 for line in open(os.environ["TEXTGEN_BENCH_JSON"]) if "TEXTGEN_BENCH_JSON" in os.environ else []:
     r = json.loads(line)
-    if r.get("bench") == "tokenizer" and r.get("who") == "textgen":
+    if "mb_per_s" in r and r.get("who") == "textgen":
         ours[r["kind"], r["what"], r["threads"]] = r["mb_per_s"]
 
 
@@ -23,7 +23,7 @@ def report(kind, what, seconds, mb):
     rate = mb / seconds
     mine = ours.get((kind, what, threads))
     print(f"{kind:10} {what:16} {threads} thread{'s' if threads > 1 else ' '} {rate:9.2f} MB/s" + (f"   textgen {mine:8.1f}: {mine / rate:5.1f} times" if mine else ""))
-    print("json " + json.dumps({"bench": "tokenizer", "who": f"tokenizers {tokenizers.__version__}", "kind": kind, "what": what, "threads": threads, "mb_per_s": round(rate, 3)}))
+    print("json " + json.dumps({"bench": f"tokenizer {kind}, {what}, threads: {threads} (1 MB)", "seconds": 1 / rate, "who": f"tokenizers {tokenizers.__version__}", "kind": kind, "what": what, "threads": threads, "mb_per_s": round(rate, 3)}))
 
 
 def best(run):

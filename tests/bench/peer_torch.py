@@ -1,37 +1,71 @@
-"""torch + transformers on the shapes our benchmarks use: GPT-2 of 124 M and T5-base with random weights, f32, all cores.
+"""torch + transformers on the shapes our benchmarks use: GPT-2 of 124 M and T5-base with random weights, the head, matrix products.
 
-  peer_torch.py --list | CASE [--eager]
-Each case prints a line and a JSON object. A model case is timed eager and compiled (torch.compile), the better one counts."""
+  peer_torch.py --list | CASE… [--eager]
+A name that ends in _bf16 runs under autocast (decoding: with bf16 weights), one in _avx2 without AVX-512. Each case prints a line and a JSON
+object. It is timed eager and compiled (torch.compile), with all CPUs or half of them as threads; the best counts. TEXTGEN_BENCH_QUICK:
+smaller shapes, once, eager."""
+import contextlib
 import json
 import os
+import re
 import resource
 import sys
 import time
 import warnings
 
+ARGS = [a for a in sys.argv[1:] if not a.startswith("--")]
+if any(a.endswith("_avx2") for a in ARGS):  # read when the libraries are loaded
+    os.environ.update(ATEN_CPU_CAPABILITY="avx2", ONEDNN_MAX_CPU_ISA="AVX2", DNNL_MAX_CPU_ISA="AVX2", MKL_ENABLE_INSTRUCTIONS="AVX2")
 warnings.filterwarnings("ignore")
-import torch
-import transformers
-from transformers import GPT2Config, GPT2LMHeadModel, T5Config, T5ForConditionalGeneration
+if ARGS:  # the list needs none of them
+    import torch
+    import transformers
+    from transformers import GPT2Config, GPT2LMHeadModel, T5Config, T5ForConditionalGeneration
+    transformers.logging.set_verbosity_error()
+    TORCH = "torch " + torch.__version__.split("+")[0]
+QUICK = os.environ.get("TEXTGEN_BENCH_QUICK", "0") not in ("", "0")
+BATCH, LENGTH = 2 if QUICK else 8, 112  # forward and training step
+SOURCE, TARGET = 64, 48                 # the same of T5
+SLOTS, PROMPT, NEW = 16, 64, 8 if QUICK else 64  # decoding
+HEAD_ROWS = 512 if QUICK else 4096
 
-BATCH, LENGTH = 8, 112          # forward and training step
-SOURCE, TARGET = 64, 48         # the same of T5
-SLOTS, PROMPT, NEW = 16, 64, 64  # decoding
 
-
-def best(run, least=3, seconds=6.0):
-    """Seconds of the fastest of several runs after one to warm up."""
+def seconds_of(run):
+    start = time.perf_counter()
     run()
-    times, start = [], time.perf_counter()
-    while len(times) < least or time.perf_counter() - start < seconds:
-        t = time.perf_counter()
+    return time.perf_counter() - start
+
+
+def tune_threads(run):
+    """Sets the faster number of threads; its time counts as one of the runs."""
+    took = {}
+    run()  # to warm up
+    for n in sorted({os.cpu_count(), max(1, os.cpu_count() // 2)}, reverse=True):
+        torch.set_num_threads(n)
+        took[n] = seconds_of(run)
+    torch.set_num_threads(min(took, key=took.get))
+    return min(took.values())
+
+
+def best(run, tune, seconds=5):
+    """Seconds of the fastest of several runs after one to warm up."""
+    if QUICK:
         run()
-        times.append(time.perf_counter() - t)
+        return seconds_of(run)
+    times, start = [tune_threads(run)] if tune else [], time.perf_counter()
+    if not tune:
+        run()
+    while len(times) < 3 or time.perf_counter() - start < seconds:
+        times.append(seconds_of(run))
     return min(times)
 
 
-def gpt2():
-    return GPT2LMHeadModel(GPT2Config(resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=None, eos_token_id=None))
+def autocast(half):
+    return torch.autocast("cpu", dtype=torch.bfloat16) if half else contextlib.nullcontext()
+
+
+def gpt2(**options):
+    return GPT2LMHeadModel(GPT2Config(resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=None, eos_token_id=None, **options))
 
 
 def t5():
@@ -46,108 +80,159 @@ def inputs(model):
     return {"input_ids": ids, "labels": ids}
 
 
-def forward(make):
+def forward(make, half=False):
     model = make().eval()
     batch = inputs(model)
 
     def run_with(f):
         def run():
-            with torch.no_grad():
+            with torch.no_grad(), autocast(half):
                 f(**batch).loss.item()
         return run
     return {"eager": run_with(model), "compile": run_with(torch.compile(model))}
 
 
-def train_step(make):
+def stepper(model, f, batch, half=False, clip=True):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
+
+    def run():
+        with autocast(half):
+            loss = f(**batch).loss
+        loss.backward()
+        if clip:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+        optimizer.zero_grad()
+    return run
+
+
+def train_step(make, half=False):
     model = make().train()
     batch = inputs(model)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
+    return {"eager": stepper(model, model, batch, half), "compile": stepper(model, torch.compile(model), batch, half)}
+
+
+def decode(make, slots, half=False):
+    model = make().eval()
+    if half:
+        model = model.to(torch.bfloat16)
+    ids = torch.randint(1, 32000, (slots, PROMPT))
+    plain = model.forward
+
+    def run_with(f, **options):
+        def run():
+            model.forward = f
+            with torch.no_grad():
+                model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, min_new_tokens=NEW, max_new_tokens=NEW,
+                               pad_token_id=0, **options)
+        return run
+    ways = {"eager": run_with(plain)}
+    if not model.config.is_encoder_decoder:
+        ways["compile"] = run_with(torch.compile(plain, dynamic=False), cache_implementation="static")
+    return ways
+
+
+def head(backward, half=False):
+    hidden = torch.randn(HEAD_ROWS, 768, requires_grad=backward)
+    weight = torch.randn(50257, 768, requires_grad=backward)
+    tokens = torch.randint(0, 50257, (HEAD_ROWS,))
+
+    def values(hidden, weight, tokens):
+        logp = torch.log_softmax(hidden @ weight.T, -1)
+        return logp.gather(1, tokens[:, None]).squeeze(1), -(logp.exp() * logp).sum(-1)
 
     def run_with(f):
         def run():
-            f(**batch).loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
-            optimizer.step()
-            optimizer.zero_grad()
+            with torch.set_grad_enabled(backward):
+                with autocast(half):
+                    chosen, entropy = f(hidden, weight, tokens)
+                if backward:
+                    hidden.grad = weight.grad = None
+                    (chosen.sum() - 0.01 * entropy.sum()).backward()
         return run
-    return {"eager": run_with(model), "compile": run_with(torch.compile(model))}
+    return {"eager": run_with(values), "compile": run_with(torch.compile(values))}
 
 
-def decode(make, slots):
-    model = make().eval()
-    ids = torch.randint(1, 32000, (slots, PROMPT))
-
-    def run():
-        with torch.no_grad():
-            model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, min_new_tokens=NEW, max_new_tokens=NEW,
-                           pad_token_id=0)
-    return {"eager": run}
+def gemm(m, n, k, half=False):
+    kind = torch.bfloat16 if half else torch.float32
+    a, b = torch.randn(m, k).to(kind), torch.randn(k, n).to(kind)
+    w = b.T.contiguous()
+    onednn = re.search(r"MKL-DNN v([\d.]+)", torch.__config__.show())
+    return {TORCH + (" bf16" if half else " (MKL)"): lambda: torch.mm(a, b),
+            f"oneDNN {onednn.group(1) if onednn else ''} (torch)": lambda: torch.ops.mkldnn._linear_pointwise(a, w, None, "none", [], "")}
 
 
-def head(backward):
-    hidden = torch.randn(4096, 768, requires_grad=backward)
-    weight = torch.randn(50257, 768, requires_grad=backward)
-    tokens = torch.randint(0, 50257, (4096,))
-
-    def run():
-        with torch.set_grad_enabled(backward):
-            logp = torch.log_softmax(hidden @ weight.T, -1)
-            chosen = logp.gather(1, tokens[:, None]).squeeze(1)
-            entropy = -(logp.exp() * logp).sum(-1)
-            if backward:
-                hidden.grad = weight.grad = None
-                (chosen.sum() - 0.01 * entropy.sum()).backward()
-    return {"eager": run}
+def growth():
+    """The steps of bench_growth, eager: (name, run)."""
+    for what in ("tokens", "batch", "vocabulary", "layers"):
+        shape = {"tokens": 128, "batch": 4, "vocabulary": 4000, "layers": 4}
+        for _ in range(3):
+            model = gpt2(n_embd=384, n_head=6, n_layer=shape["layers"], vocab_size=shape["vocabulary"]).train()
+            ids = torch.randint(0, shape["vocabulary"], (shape["batch"], shape["tokens"]))
+            yield f"growth/{what}_{shape[what]}", stepper(model, model, {"input_ids": ids, "labels": ids}, clip=False)
+            shape[what] *= 2
 
 
-def gemm(m, n, k):
-    a, b = torch.randn(m, k), torch.randn(k, n)
-    return {"eager": lambda: torch.mm(a, b)}
+CASES = {"growth": None}
+for name, make in (("gpt2-124m", gpt2), ("t5-base", t5)):
+    for end, half in (("", False), ("_avx2", False), ("_bf16", True)):
+        CASES[f"{name}/forward{end}"] = lambda make=make, half=half: forward(make, half)
+        CASES[f"{name}/train_step{end}"] = lambda make=make, half=half: train_step(make, half)
+        for slots in (1, SLOTS):
+            CASES[f"{name}/decode_b{slots}{end}"] = lambda make=make, half=half, slots=slots: decode(make, slots, half)
+for backward in (False, True):
+    for end, half in (("", False), ("_avx2", False), ("_bf16", True)):
+        CASES[f"head/logp_entropy_{'backward_' * backward}4k_50k{end}"] = lambda backward=backward, half=half: head(backward, half)
+for m, n, k in ((4096, 768, 768), (4096, 3072, 768), (4096, 768, 3072), (16, 3072, 768)):
+    for end, half in (("", False), ("_avx2", False), ("_bf16", True)):
+        CASES[f"gemm/{m}x{n}x{k}{end}"] = lambda m=m, n=n, k=k, half=half: gemm(m, n, k, half)
 
 
-CASES = {
-    "gpt2-124m/forward": lambda: forward(gpt2),
-    "gpt2-124m/train_step": lambda: train_step(gpt2),
-    "gpt2-124m/decode_b16": lambda: decode(gpt2, SLOTS),
-    "gpt2-124m/decode_b1": lambda: decode(gpt2, 1),
-    "t5-base/forward": lambda: forward(t5),
-    "t5-base/train_step": lambda: train_step(t5),
-    "t5-base/decode_b16": lambda: decode(t5, SLOTS),
-    "head/logp_entropy_4k_50k": lambda: head(False),
-    "head/logp_entropy_backward_4k_50k": lambda: head(True),
-    "gemm/4096x768x768": lambda: gemm(4096, 768, 768),
-    "gemm/4096x3072x768": lambda: gemm(4096, 3072, 768),
-    "gemm/4096x768x3072": lambda: gemm(4096, 768, 3072),
-    "gemm/16x3072x768": lambda: gemm(16, 3072, 768),
-}
+def report(name, who, seconds, note, peak):
+    print(f"{name:40} {who:28} {seconds * 1e3:10.1f} ms{note}" + (f"  peak {peak / 1e3:.2f} GB" if peak else ""))
+    print(json.dumps({"bench": name, "who": who, "transformers": transformers.__version__, "threads": torch.get_num_threads(), "seconds": seconds,
+                      "peak_mb": peak}), flush=True)
+
+
+def run_case(name):
+    took, peak, alone = {}, 0, name.startswith("gemm/")
+    for way, run in CASES[name]().items():
+        if way == "compile" and (QUICK or "--eager" in sys.argv):
+            continue
+        try:
+            took[way] = best(run, way != "compile")
+        except Exception as error:  # torch.compile needs a C++ compiler
+            print(f"{name}: {way} cannot run: {(str(error).splitlines() or ['no reason given'])[0]}")
+        if way == "eager":
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+        if alone and way in took:
+            report(name, way, took[way], "", 0)
+    if alone or not took:
+        return 0 if took else 1
+    way = min(took, key=took.get)
+    who = TORCH + (" bf16" if name.endswith("_bf16") else "") + ("" if way == "eager" else " compiled")
+    report(name, who, took[way], " (" + ", ".join(f"{w} {t * 1e3:.1f}" for w, t in took.items()) + ")", peak)
+    return 0
 
 
 def main():
     if sys.argv[1:] == ["--list"]:
         print("\n".join(CASES))
         return 0
-    name = sys.argv[1]
-    if name not in CASES:
-        print(f"peer_torch.py: no case {name}; --list shows them", file=sys.stderr)
+    unknown = [name for name in ARGS if name not in CASES]
+    if unknown or not ARGS:
+        print(f"peer_torch.py: no case {' '.join(unknown)}; --list shows them", file=sys.stderr)
         return 64
     torch.set_num_threads(os.cpu_count())
     torch.manual_seed(1)
-    took, peak = {}, 0
-    for way, run in CASES[name]().items():
-        if way == "compile" and "--eager" in sys.argv:
-            continue
-        try:
-            took[way] = best(run)
-        except Exception as error:  # torch.compile needs a C++ compiler
-            print(f"{name}: {way} cannot run: {str(error).splitlines()[0]}")
-        if way == "eager":
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    way = min(took, key=took.get)
-    print(f"{name:36} {took[way] * 1e3:10.1f} ms ({way}; " + ", ".join(f"{w} {t * 1e3:.1f}" for w, t in took.items()) +
-          f")  peak {peak / 1e3:.2f} GB")
-    who = f"torch {torch.__version__.split('+')[0]}" + ("" if way == "eager" else " compiled")
-    print(json.dumps({"bench": name, "who": who, "transformers": transformers.__version__, "seconds": took[way], "peak_mb": peak}))
-    return 0
+    failed = 0
+    for name in ARGS:
+        if name == "growth":
+            for title, run in growth():
+                report(title, TORCH, best(run, True, 2), "", 0)
+        else:
+            failed |= run_case(name)
+    return failed
 
 
 sys.exit(main())
