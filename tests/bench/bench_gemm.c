@@ -105,6 +105,12 @@ best_gflops(void (*run)(tg_backend *, const shape *, float *, const float *, con
     return 2e-9 * s->M * s->N * s->K / best;
 }
 
+static void report(const shape *s, double gflops, const char *who) {
+    const double flops = 2.0 * s->M * s->N * s->K;
+    tg_bench_line(&(tg_bench_result){
+        .name = s->what, .seconds = flops / gflops * 1e-9, .flops = flops, .who = who});
+}
+
 int main(int argc, char **argv) {
     int64_t threads = 0;
     tg_backend *be;
@@ -148,11 +154,9 @@ int main(int argc, char **argv) {
         else
             printf(" %12s\n", "-");
         if (strchr(s->what, '/')) { /* the peers have it too */
-            const double flops = 2.0 * s->M * s->N * s->K;
-            tg_bench_line(&(tg_bench_result){s->what, flops / x * 1e-9, flops, 0, 0, NULL});
-            tg_bench_line(&(tg_bench_result){s->what, flops / y * 1e-9, flops, 0, 0, "OpenBLAS"});
-            if (z > 0)
-                tg_bench_line(&(tg_bench_result){s->what, flops / z * 1e-9, flops, 0, 0, "oneDNN"});
+            report(s, x, "textgen");
+            report(s, y, "OpenBLAS");
+            if (z > 0) report(s, z, "oneDNN");
         }
         fflush(stdout);
         if (json)
