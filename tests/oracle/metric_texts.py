@@ -102,8 +102,8 @@ def size(rng, longest):
     if r < 0.2:
         return rng.randrange(2, 6)
     if r < 0.9:
-        return rng.randrange(5, 40)
-    return rng.randrange(20, longest)
+        return rng.randrange(5, min(40, longest))
+    return rng.randrange(min(20, longest // 2), longest)
 
 
 def pairs(rng, n, refs=1, longest=120):
