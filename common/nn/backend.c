@@ -37,6 +37,11 @@ static const struct tg_backend_ops *find(const char *name, tg_error *err) {
     return NULL;
 }
 
+bool tg_backend_fast_bf16(const char *name) {
+    const struct tg_backend_ops *b = find(name, NULL);
+    return b && b->fast_bf16 && b->fast_bf16();
+}
+
 tg_status tg_backend_open(tg_backend **out, const char *name, int n_threads, tg_error *err) {
     *out = NULL;
     const struct tg_backend_ops *vtable = find(name, err);

@@ -27,6 +27,8 @@ struct tg_backend_ops {
     const tg_ops *ops;
     size_t scratch_bytes; /* workspace reserved at open, so that no op can run out of memory */
     bool threaded;        /* false: the ops use one thread whatever was asked for */
+    /* Whether rounded products (op/matmul.h) are faster on this machine than others; NULL: they are not. */
+    bool (*fast_bf16)(void);
     void (*open)(
         tg_backend *be); /* once, after the team and the workspace are there; may be NULL */
     void *(*alloc)(tg_backend *be, size_t bytes); /* not zeroed; NULL: out of memory */
@@ -64,6 +66,9 @@ void tg_backend_download(tg_backend *be, void *host, const void *device, size_t 
 /* For ops alone: the backend's workspace, at most vtable->scratch_bytes, contents undefined. The
  * next op overwrites it. */
 void *tg_backend_scratch(tg_backend *be, size_t bytes);
+
+/* Of the backend of that name. */
+bool tg_backend_fast_bf16(const char *name);
 
 /* All backends in this build, NULL-terminated. */
 const struct tg_backend_ops *const *tg_backend_list(void);

@@ -76,6 +76,7 @@ static tg_status open_direction(tg_fisher *f, tg_error *err) {
     m->be->ops->fill(m->be, f->v->data, 0.0f, f->v->params.total);
     st = tg_trunk_init(&f->main, f->v, TG_STACK_MAIN, err);
     if (st == TG_OK && f->p->seq2seq) st = tg_trunk_init(&f->enc, f->v, TG_STACK_ENCODER, err);
+    f->main.rounded = f->enc.rounded = f->p->main.trunk.rounded;
     return st;
 }
 
@@ -144,9 +145,9 @@ static void panel(tg_fisher *f, int first, int cols) {
     const float *lm = f->p->b.lm, *bias = t->top.w[TG_ROLE_HEAD_B];
     const size_t at = (size_t)first * (size_t)C;
     const float *w = t->top.w[TG_ROLE_HEAD_W] + at, *tw = f->main.top.w[TG_ROLE_HEAD_W] + at;
-    ops->matmul(t->be, f->logits, lm, w, A, cols, C, false, true, false);
-    ops->matmul(t->be, f->tlogits, f->tlm, w, A, cols, C, false, true, false);
-    ops->matmul(t->be, f->tlogits, lm, tw, A, cols, C, false, true, true);
+    ops->matmul(t->be, f->logits, lm, w, A, cols, C, false, true, false, t->rounded);
+    ops->matmul(t->be, f->tlogits, f->tlm, w, A, cols, C, false, true, false, t->rounded);
+    ops->matmul(t->be, f->tlogits, lm, tw, A, cols, C, false, true, true, t->rounded);
     if (bias) {
         ops->bias_forward(t->be, f->logits, bias + first, A, cols);
         ops->bias_forward(t->be, f->tlogits, f->main.top.w[TG_ROLE_HEAD_B] + first, A, cols);
@@ -173,10 +174,10 @@ static void head(tg_fisher *f, float *dlm) {
         panel(f, first, cols);
         ops->fisher_grad(t->be, f->tlogits, f->logits, lse, f->mean, f->weight, A, cols, cap);
         ops->matmul(t->be, dlm, f->tlogits, t->top.w[TG_ROLE_HEAD_W] + at, A, C, cols, false, false,
-                    first > 0);
+                    first > 0, t->rounded);
         if (t->top.g[TG_ROLE_HEAD_W])
             ops->matmul(t->be, t->top.g[TG_ROLE_HEAD_W] + at, f->tlogits, f->p->b.lm, cols, C, A,
-                        true, false, true);
+                        true, false, true, t->rounded);
         if (t->top.g[TG_ROLE_HEAD_B])
             ops->bias_backward(t->be, t->top.g[TG_ROLE_HEAD_B] + first, f->tlogits, A, cols);
     }

@@ -42,6 +42,9 @@ enum {
     TG_MODEL_TRAINABLE = 1,
     TG_MODEL_VALUE_HEAD =
         2, /* adds value_head.weight, initialised from `seed` unless the folder has it */
+    TG_MODEL_ROUNDED =
+        4, /* passes over it round both operands of a layer's and the output matrix's products to bf16, in
+                             backward too; sums and all else are f32 */
     TG_MODEL_UNFROZEN_SHIFT = 8,
 };
 /* Trainable, but only the last n layers, the norm behind them and the heads (tg_params_freeze). */

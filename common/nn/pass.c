@@ -193,7 +193,7 @@ static void run_heads(tg_pass *p) {
                           t->arch.vocab_size, tg_pass_head(p));
     if (p->has_value)
         ops->matmul(t->be, b->value, b->hidden, t->top.w[TG_ROLE_VALUE_W], A, 1, C, false, true,
-                    false);
+                    false, false);
 }
 
 tg_status tg_pass_forward(tg_pass *p, const tg_batch *batch, tg_pass_out out, tg_error *err) {

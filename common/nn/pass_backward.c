@@ -9,16 +9,17 @@ void tg_pass_weight_backward(const tg_trunk *t, const tg_tensors *q, tg_param_ro
                              const float *dy, const float *x, int N, int out, int in) {
     const tg_ops *ops = t->be->ops;
     if (t->arch.out_in)
-        ops->matmul(t->be, q->g[role], dy, x, out, in, N, true, false, true);
+        ops->matmul(t->be, q->g[role], dy, x, out, in, N, true, false, true, t->rounded);
     else
-        ops->matmul(t->be, q->g[role], x, dy, in, out, N, true, false, true);
+        ops->matmul(t->be, q->g[role], x, dy, in, out, N, true, false, true, t->rounded);
     if (q->g[role + 1]) ops->bias_backward(t->be, q->g[role + 1], dy, N, out);
 }
 
 /* dx (N,in) = dy w^T, or += when accumulate. */
 void tg_pass_input_backward(const tg_trunk *t, const tg_tensors *q, tg_param_role role, float *dx,
                             const float *dy, int N, int out, int in, bool accumulate) {
-    t->be->ops->matmul(t->be, dx, dy, q->w[role], N, in, out, false, !t->arch.out_in, accumulate);
+    t->be->ops->matmul(t->be, dx, dy, q->w[role], N, in, out, false, !t->arch.out_in, accumulate,
+                       t->rounded);
 }
 
 /* dx (N,C) += the gradient through a norm of x. */
@@ -319,8 +320,10 @@ static void heads_backward(tg_pass *p, float *dhidden, bool lm, bool value) {
     if (lm) p->kept_whole = false;
     if (lm) tg_pass_lm_backward(p, dhidden, dlm);
     if (!value) return;
-    ops->matmul(t->be, t->top.g[TG_ROLE_VALUE_W], b->dvalue, b->hidden, 1, C, A, true, false, true);
-    ops->matmul(t->be, dhidden, b->dvalue, t->top.w[TG_ROLE_VALUE_W], A, C, 1, false, false, lm);
+    ops->matmul(t->be, t->top.g[TG_ROLE_VALUE_W], b->dvalue, b->hidden, 1, C, A, true, false, true,
+                false);
+    ops->matmul(t->be, dhidden, b->dvalue, t->top.w[TG_ROLE_VALUE_W], A, C, 1, false, false, lm,
+                false);
 }
 
 void tg_pass_rows_backward(tg_pass *p, float *dhidden) {

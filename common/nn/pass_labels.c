@@ -34,7 +34,7 @@ static void pool_rows(tg_pass *p, int S) {
 static void labels_of(const tg_trunk *t, float *y, const float *x, int S) {
     const tg_ops *ops = t->be->ops;
     const int C = t->arch.width, L = t->arch.n_labels;
-    ops->matmul(t->be, y, x, t->top.w[TG_ROLE_LABELS_W], S, L, C, false, true, false);
+    ops->matmul(t->be, y, x, t->top.w[TG_ROLE_LABELS_W], S, L, C, false, true, false, false);
     if (t->top.w[TG_ROLE_LABELS_B]) ops->bias_forward(t->be, y, t->top.w[TG_ROLE_LABELS_B], S, L);
 }
 
@@ -87,10 +87,11 @@ tg_status tg_pass_labels_backward(tg_pass *p, const float *dlogits, tg_error *er
         return tg_fail(err, TG_BUG, "pass: backward of labels that forward did not compute");
     tg_backend_upload(t->be, b->dlabels, dlogits, (size_t)S * (size_t)L * sizeof(float));
     ops->matmul(t->be, t->top.g[TG_ROLE_LABELS_W], b->dlabels, b->pooled, L, C, S, true, false,
-                true);
+                true, false);
     if (t->top.g[TG_ROLE_LABELS_B])
         ops->bias_backward(t->be, t->top.g[TG_ROLE_LABELS_B], b->dlabels, S, L);
-    ops->matmul(t->be, b->d1, b->dlabels, t->top.w[TG_ROLE_LABELS_W], S, C, L, false, false, false);
+    ops->matmul(t->be, b->d1, b->dlabels, t->top.w[TG_ROLE_LABELS_W], S, C, L, false, false, false,
+                false);
     pool_backward(p, S);
     ops->fill(t->be, b->dx, 0.0f, (size_t)p->main.n_tokens * (size_t)C);
     ops->scatter_add_rows(t->be, b->dx, b->d2, b->label_rows, S, C);

@@ -225,6 +225,7 @@ size_t tg_pass_bytes(const tg_arch *arch, unsigned model_flags, tg_pass_caps cap
 static tg_status open_stack(tg_pass_stack *s, const tg_model *m, tg_stack stack, tg_error *err) {
     tg_status st = tg_trunk_init(&s->trunk, m, stack, err);
     if (st != TG_OK) return st;
+    s->trunk.rounded = m->flags & TG_MODEL_ROUNDED;
     size_t n = (size_t)s->trunk.arch.n_layers;
     s->layers = tg_alloc_array(n, sizeof *s->layers);
     return s->layers ? TG_OK : tg_fail_nomem(err, n * sizeof *s->layers);

@@ -81,6 +81,7 @@ static inline tg_head_extra tg_pass_head(const tg_pass *p) {
                            .softcap = t->arch.logit_softcap,
                            .mask = p->has_mask ? p->b.mask : NULL,
                            .mask_words = tg_mask_words(t->arch.vocab_size),
+                           .rounded = t->rounded,
                            .packed = tg_trunk_weight(t, &t->top, TG_ROLE_HEAD_W, true),
                            .kept = p->kept_whole ? p->b.kept : NULL};
 }

@@ -110,8 +110,8 @@ void tg_trunk_norm(const tg_trunk *t, const tg_tensors *p, tg_param_role role, f
 }
 
 tg_weight tg_trunk_weight(const tg_trunk *t, const tg_tensors *p, tg_param_role role, bool out_in) {
-    if (p->packed[role]) return (tg_weight){p->packed[role], t->form, false};
-    return (tg_weight){p->w[role], TG_WEIGHT_PLAIN, out_in};
+    if (p->packed[role]) return (tg_weight){p->packed[role], t->form, false, t->rounded};
+    return (tg_weight){p->w[role], TG_WEIGHT_PLAIN, out_in, t->rounded};
 }
 
 void tg_trunk_linear(const tg_trunk *t, const tg_tensors *p, tg_param_role role, float *y,

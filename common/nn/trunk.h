@@ -31,6 +31,7 @@ typedef struct tg_trunk {
         top; /* embeddings, final norm, heads; with a tied head HEAD_W is the token embedding */
     tg_tensors *layers;  /* (n_layers) */
     tg_weight_form form; /* of what is packed */
+    bool rounded;        /* matrix products round their operands to bf16 */
     float *rope;         /* device: table of rotary angles, or NULL; so are the others */
     float *slopes;       /* (n_heads) */
     float *bias;         /* (2 reach + 1, n_heads) REL_BIAS by distance, made by tg_trunk_bias */

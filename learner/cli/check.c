@@ -53,6 +53,7 @@ static tg_status plan_memory(const tg_run_config *c, const tg_train_settings *s,
                              (int)new_tokens, err);
     if (st != TG_OK) return st;
     tg_memory_plan_print(&plan, out);
+    tg_buf_printf(out, "matrix products: %s\n", tg_run_products(s, c->learner.backend));
     return tg_memory_plan_check(&plan, c->learner.memory_limit_bytes, err);
 }
 

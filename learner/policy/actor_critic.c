@@ -21,7 +21,8 @@ static tg_status open_models(tg_backend *be, const tg_actor_critic_opts *o, tg_m
     tg_status st = tg_model_open(policy, be, o->model_folder, train | shared, o->seed, err);
     if (st == TG_OK && !shared)
         st = tg_model_clone(value, *policy, train | TG_MODEL_VALUE_HEAD, o->seed, err);
-    if (st == TG_OK && o->reference) st = tg_model_clone(ref, *policy, 0, o->seed, err);
+    if (st == TG_OK && o->reference)
+        st = tg_model_clone(ref, *policy, train & TG_MODEL_ROUNDED, o->seed, err);
     return st;
 }
 

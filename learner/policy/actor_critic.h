@@ -28,8 +28,9 @@ typedef struct tg_actor_critic_opts {
     bool
         keep_reference; /* in memory; else (open only) it is read from the folder for each scoring */
     bool half_reference; /* (open only) in memory, its matrices as bf16 */
-    unsigned
-        train; /* TG_MODEL_TRAINABLE (also when 0) or TG_MODEL_TRAIN_LAST, of policy and critic */
+    /* TG_MODEL_TRAINABLE (also when 0) or TG_MODEL_TRAIN_LAST, of policy and critic; with TG_MODEL_ROUNDED the reference's products
+     * are rounded too, so that the KL of equal networks is 0 */
+    unsigned train;
     bool critic_only; /* the optimizer does not touch the policy */
     bool recompute;   /* activations are made again in backward */
     uint64_t seed;

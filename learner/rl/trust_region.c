@@ -206,7 +206,8 @@ typedef struct trials {
 
 static tg_status keep_old_policy(tg_trust_region *t, tg_error *err) {
     tg_fisher_destroy(&t->fisher); /* its memory is wanted */
-    tg_status st = tg_model_clone(&t->old, t->ac->policy, 0, 0, err);
+    tg_status st =
+        tg_model_clone(&t->old, t->ac->policy, t->ac->policy->flags & TG_MODEL_ROUNDED, 0, err);
     return st == TG_OK ? tg_pass_create(&t->old_pass, t->old, t->ac->caps, TG_PASS_SCORE, err) : st;
 }
 

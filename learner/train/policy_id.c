@@ -31,6 +31,10 @@
         TG_OPT_STR_ONE_OF(S, reference, "folder", "folder|memory",                                 \
                           "Between rollouts the reference's weights are in the model folder, "     \
                           "from which they are read again, or kept in memory."),                   \
+        TG_OPT_STR_ONE_OF(S, compute_dtype, "f32", "f32|bf16",                                     \
+                          "Matrix products of training and scoring; bf16: what they multiply is "  \
+                          "rounded, sums, weights, gradients and all else stay f32; where the "    \
+                          "processor multiplies bf16, nearly twice as fast."),                     \
         TG_OPT_STR_ONE_OF(S, reference_dtype, "f32", "f32|bf16",                                   \
                           "The reference's weights; bf16: half the memory, always in memory, its " \
                           "log-probs a little off."),                                              \

@@ -25,7 +25,7 @@ typedef struct tg_policy_args {
     int64_t num_layers_unfrozen; /* -1: all */
     bool recompute;
     const char *reference; /* "folder" or "memory" */
-    const char *reference_dtype, *decode_dtype, *kv_dtype;
+    const char *compute_dtype, *reference_dtype, *decode_dtype, *kv_dtype;
     /* maskable policies */
     const tg_node *top_mask;
     const char *mask_type;

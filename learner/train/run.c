@@ -285,6 +285,13 @@ static tg_status open_track(tg_run *run, tg_error *err) {
     return tg_track_open(&run->track, &t, err);
 }
 
+const char *tg_run_products(const tg_train_settings *s, const char *backend) {
+    if (!(s->train & TG_MODEL_ROUNDED)) return "f32";
+    return tg_backend_fast_bf16(backend)
+               ? "bf16 with f32 sums"
+               : "bf16 with f32 sums, no faster than f32: this processor has no avx512_bf16";
+}
+
 static tg_status check_memory(tg_run *run, tg_error *err) {
     tg_memory_plan plan;
     tg_status st = tg_memory_plan_make(&plan, run->settings, &run->arch, run->n_envs,
@@ -296,6 +303,9 @@ static tg_status check_memory(tg_run *run, tg_error *err) {
     if (st == TG_OK) tg_memory_plan_print(&plan, &text);
     if (text.data) tg_log_info("train", "%s", text.data);
     tg_buf_fini(&text);
+    if (run->settings->train & TG_MODEL_ROUNDED)
+        tg_log_info("train", "matrix products: %s",
+                    tg_run_products(run->settings, run->opts.config->learner.backend));
     return st;
 }
 

@@ -71,6 +71,8 @@ tg_status tg_run_arch(const tg_train_settings *s, const tg_tokenizer *tokenizer,
 /* TG_CONFIG when rollouts would stop before an episode of the environment can end. */
 /* Tokens that a prompt, or a result, may have beside `other` of the other: positions are shared unless there are two stacks. */
 int tg_run_room(const tg_arch *arch, int other);
+/* In what the trained networks' matrix products are computed on this machine, for people. */
+const char *tg_run_products(const tg_train_settings *s, const char *backend);
 tg_status tg_run_check_lengths(const tg_train_settings *s, int64_t max_episode_length,
                                tg_error *err) TG_MUST_CHECK;
 

@@ -166,7 +166,7 @@ static tg_status read_policy(tg_train_settings *s, const tg_node *node, const tg
     if (st == TG_OK) st = tgi_optimizer_read(s, section.args, schema_only, arena, err);
     if (st != TG_OK) return st;
     s->critic = !strcmp(args->critic, "shared") ? TG_CRITIC_SHARED : TG_CRITIC_SEPARATE;
-    s->train = tgi_train_flags(args->num_layers_unfrozen);
+    s->train = tgi_train_flags(args->num_layers_unfrozen, !strcmp(args->compute_dtype, "bf16"));
     s->recompute = args->recompute;
     s->keep_reference = !strcmp(args->reference, "memory");
     s->half_reference = !strcmp(args->reference_dtype, "bf16");

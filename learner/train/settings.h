@@ -39,7 +39,7 @@ typedef struct tg_training_args {
     double warmup_ratio;
     int64_t logging_steps, save_steps;
     int64_t save_total_limit; /* INT64_MIN: all are kept */
-    bool dataloader_drop_last, logging_first_step, gradient_checkpointing;
+    bool dataloader_drop_last, logging_first_step, gradient_checkpointing, bf16;
     const tg_node *ignored; /* storage of keys without effect */
 } tg_training_args;
 
@@ -82,7 +82,8 @@ typedef struct tg_train_settings {
     tg_gen_settings rollout_gen; /* eos and pad are set by the run */
     tg_gen_settings eval_gen;
     tg_optim_opts optim;
-    unsigned train; /* flags of the trained models: TG_MODEL_TRAINABLE or TG_MODEL_TRAIN_LAST */
+    unsigned
+        train; /* flags of the trained models: TG_MODEL_TRAINABLE or TG_MODEL_TRAIN_LAST, TG_MODEL_ROUNDED */
     bool recompute; /* activations are made again in backward */
     /* on-policy */
     const tg_algo_ops *algo;
@@ -125,9 +126,11 @@ tg_status tgi_optimizer_read(tg_train_settings *s, const tg_node *policy_args, b
                              tg_arena *arena, tg_error *err) TG_MUST_CHECK;
 tg_status tgi_trainer_optimizer(tg_train_settings *s, const tg_node *training_args,
                                 bool schema_only, tg_error *err) TG_MUST_CHECK;
-/* Flags of a model of which that many layers are trained; -1: all. */
-static inline unsigned tgi_train_flags(int64_t num_layers_unfrozen) {
-    return num_layers_unfrozen < 0 ? TG_MODEL_TRAINABLE : TG_MODEL_TRAIN_LAST(num_layers_unfrozen);
+/* Flags of a model of which that many layers are trained (-1: all), with products in bf16 or not. */
+static inline unsigned tgi_train_flags(int64_t num_layers_unfrozen, bool bf16) {
+    return (bf16 ? TG_MODEL_ROUNDED : 0u) |
+           (num_layers_unfrozen < 0 ? (unsigned)TG_MODEL_TRAINABLE
+                                    : TG_MODEL_TRAIN_LAST(num_layers_unfrozen));
 }
 /* Remembers or refuses what is known but not built. */
 tg_status tgi_not_built(tg_train_settings *s, bool schema_only, const tg_node *at, const char *path,

@@ -60,6 +60,8 @@ static const tg_opt args_options[] = {
     TG_OPT_INT_OR_NULL(A, save_total_limit, 1, 1e6, "Checkpoints to keep; null keeps all."),
     TG_OPT_BOOL(A, gradient_checkpointing, "false",
                 "Make activations again in backward: less memory, about a quarter more time."),
+    TG_OPT_BOOL(A, bf16, "false",
+                "What matrix products multiply is rounded to bf16; sums and all else stay f32."),
     TG_OPT_BOOL(A, dataloader_drop_last, "false", "Leave out the last, smaller batch."),
     UNUSED("output_dir", "The run folder decides."),
     UNUSED("overwrite_output_dir", "The run folder decides."),
@@ -79,8 +81,7 @@ static const tg_opt args_options[] = {
     UNUSED("logging_nan_inf_filter", "A non-finite step is skipped and reported."),
     UNUSED("save_strategy", "By steps."),
     UNUSED("log_level", "TEXTGEN_LOG decides."),
-    UNUSED("fp16", "Training is in f32."),
-    UNUSED("bf16", "Training is in f32."),
+    UNUSED("fp16", "Training is in f32, or with bf16: true in that."),
     UNUSED("tf32", "Training is in f32."),
     UNUSED("no_cuda", "The backend decides."),
     UNUSED("local_rank", "One learner process."),
@@ -152,7 +153,7 @@ tg_status tgi_supervised_read(tg_train_settings *s, const tg_node *alg, bool sch
         st = tg_opts_read(args_options, &sup->args, sup->training_args, "alg.training_args", arena,
                           err);
     if (st == TG_OK) st = tgi_trainer_optimizer(s, sup->training_args, schema_only, err);
-    s->train = tgi_train_flags(sup->num_layers_unfrozen);
+    s->train = tgi_train_flags(sup->num_layers_unfrozen, sup->args.bf16);
     s->recompute = sup->args.gradient_checkpointing;
     if (st != TG_OK) return st;
     tg_opt shown[TG_COUNT_OF(args_options)];

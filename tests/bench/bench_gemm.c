@@ -18,34 +18,43 @@
 typedef struct shape {
     const char *what;
     int M, N, K;
-    bool ta, tb, accumulate;
+    bool ta, tb, accumulate, rounded;
 } shape;
 
 static const shape shapes[] = {
-    {"gemm/4096x768x768", 4096, 768, 768, 0, 0, 0},
-    {"gemm/4096x3072x768", 4096, 3072, 768, 0, 0, 0},
-    {"gemm/4096x768x3072", 4096, 768, 3072, 0, 0, 0},
-    {"gemm/16x3072x768", 16, 3072, 768, 0, 0, 0},
-    {"qkv", 896, 2304, 768, 0, 0, 0},
-    {"attention out", 896, 768, 768, 0, 0, 0},
-    {"mlp up", 896, 3072, 768, 0, 0, 0},
-    {"mlp down", 896, 768, 3072, 0, 0, 0},
-    {"mlp up, dx", 896, 768, 3072, 0, 1, 1},
-    {"mlp down, dx", 896, 3072, 768, 0, 1, 0},
-    {"mlp up, dw", 768, 3072, 896, 1, 0, 1},
-    {"mlp down, dw", 3072, 768, 896, 1, 0, 1},
-    {"logits", 384, 50257, 768, 0, 1, 0},
-    {"decode, 1 row", 1, 3072, 768, 0, 0, 0},
-    {"decode, 8 rows", 8, 3072, 768, 0, 0, 0},
-    {"decode, 32 rows", 32, 3072, 768, 0, 0, 0},
-    {"decode logits, 8", 8, 50257, 768, 0, 1, 0},
-    {"decode logits, 32", 32, 50257, 768, 0, 1, 0},
-    {"small mlp up", 600, 512, 128, 0, 0, 0},
-    {"small mlp up, dw", 128, 512, 600, 1, 0, 1},
+    {"gemm/4096x768x768", 4096, 768, 768, 0, 0, 0, 0},
+    {"gemm/4096x3072x768", 4096, 3072, 768, 0, 0, 0, 0},
+    {"gemm/4096x768x3072", 4096, 768, 3072, 0, 0, 0, 0},
+    {"gemm/16x3072x768", 16, 3072, 768, 0, 0, 0, 0},
+    {"qkv", 896, 2304, 768, 0, 0, 0, 0},
+    {"attention out", 896, 768, 768, 0, 0, 0, 0},
+    {"mlp up", 896, 3072, 768, 0, 0, 0, 0},
+    {"mlp down", 896, 768, 3072, 0, 0, 0, 0},
+    {"mlp up, dx", 896, 768, 3072, 0, 1, 1, 0},
+    {"mlp down, dx", 896, 3072, 768, 0, 1, 0, 0},
+    {"mlp up, dw", 768, 3072, 896, 1, 0, 1, 0},
+    {"mlp down, dw", 3072, 768, 896, 1, 0, 1, 0},
+    {"logits", 384, 50257, 768, 0, 1, 0, 0},
+    {"decode, 1 row", 1, 3072, 768, 0, 0, 0, 0},
+    {"decode, 8 rows", 8, 3072, 768, 0, 0, 0, 0},
+    {"decode, 32 rows", 32, 3072, 768, 0, 0, 0, 0},
+    {"decode logits, 8", 8, 50257, 768, 0, 1, 0, 0},
+    {"decode logits, 32", 32, 50257, 768, 0, 1, 0, 0},
+    {"small mlp up", 600, 512, 128, 0, 0, 0, 0},
+    {"small mlp up, dw", 128, 512, 600, 1, 0, 1, 0},
+    {"qkv, bf16", 896, 2304, 768, 0, 0, 0, 1},
+    {"attention out, bf16", 896, 768, 768, 0, 0, 0, 1},
+    {"mlp up, bf16", 896, 3072, 768, 0, 0, 0, 1},
+    {"mlp down, bf16", 896, 768, 3072, 0, 0, 0, 1},
+    {"mlp up, dx, bf16", 896, 768, 3072, 0, 1, 1, 1},
+    {"mlp down, dx, bf16", 896, 3072, 768, 0, 1, 0, 1},
+    {"mlp up, dw, bf16", 768, 3072, 896, 1, 0, 1, 1},
+    {"mlp down, dw, bf16", 3072, 768, 896, 1, 0, 1, 1},
+    {"logits, bf16", 384, 50257, 768, 0, 1, 0, 1},
 };
 
 static void ours(tg_backend *be, const shape *s, float *c, const float *a, const float *b) {
-    be->ops->matmul(be, c, a, b, s->M, s->N, s->K, s->ta, s->tb, s->accumulate);
+    be->ops->matmul(be, c, a, b, s->M, s->N, s->K, s->ta, s->tb, s->accumulate, s->rounded);
 }
 
 static void library(tg_backend *be, const shape *s, float *c, const float *a, const float *b) {

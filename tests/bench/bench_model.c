@@ -35,6 +35,7 @@ typedef struct bench {
     tg_generator *generator;
     tg_weight_form weights; /* of decoding */
     bool half_cache;
+    bool rounded; /* products of passes and of the head in bf16 */
     float *logp, *entropy, *dlogp;
     int32_t *prompts;
     float *x, *w, *dx, *dw, *lse; /* of the head alone, on the device */
@@ -62,7 +63,8 @@ static void report(const bench *b, double seconds, double flops, double bytes, c
     printf("  peak %.2f GB%s\n", peak / 1e3, note);
     const char *isa = b->be->kernels->isa;
     const bool limited = getenv("TEXTGEN_CPU_ISA") != NULL;
-    const bool pairs = b->weights == TG_WEIGHT_PACKED_BF16 && !strcmp(isa, "avx512_bf16");
+    const bool half = b->weights == TG_WEIGHT_PACKED_BF16 || b->rounded;
+    const bool pairs = half && !strcmp(isa, "avx512_bf16");
     tg_bench_line(&(tg_bench_result){b->name, seconds, flops, bytes, peak, b->who,
                                      limited || pairs ? isa : NULL});
 }
@@ -147,7 +149,7 @@ static int32_t *even_offsets(const bench *b, int length) {
 }
 
 static void open_pass(bench *b, bool train) {
-    open_model(b, train ? TG_MODEL_TRAINABLE : 0);
+    open_model(b, (train ? TG_MODEL_TRAINABLE : 0u) | (b->rounded ? TG_MODEL_ROUNDED : 0u));
     const int length = is_t5(b) ? TARGET : LENGTH, N = b->batch * length;
     const int sources = is_t5(b) ? b->batch * SOURCE : 0;
     int32_t *tokens = random_tokens(b, N + 1);
@@ -273,7 +275,8 @@ static void bench_t5_decode(bench *b) {
 static void head_forward(void *arg) {
     bench *b = arg;
     b->be->ops->head_forward(b->be, b->logp, b->entropy, b->lse, b->x, b->w, b->tokens,
-                             b->head_rows, HEAD_WIDTH, HEAD_VOCAB, (tg_head_extra){0});
+                             b->head_rows, HEAD_WIDTH, HEAD_VOCAB,
+                             (tg_head_extra){.rounded = b->rounded});
 }
 
 static void head_both(void *arg) {
@@ -281,7 +284,7 @@ static void head_both(void *arg) {
     head_forward(b);
     b->be->ops->head_backward(b->be, b->dx, b->dw, b->dlogp, b->dlogp, b->x, b->w, b->tokens,
                               b->lse, b->entropy, b->head_rows, HEAD_WIDTH, HEAD_VOCAB,
-                              (tg_head_extra){0});
+                              (tg_head_extra){.rounded = b->rounded});
 }
 
 /* What bf16 weights do to the log-probs of a scoring pass: as a reference (reference_dtype) or in rollouts (decode_dtype). `times`: all
@@ -369,6 +372,8 @@ typedef struct bench_case {
 static const bench_case cases[] = {
     {"gpt2-124m/forward", NULL, bench_forward, 0, 0, 0},
     {"gpt2-124m/train_step", NULL, bench_train_step, 0, 0, 0},
+    {"gpt2-124m/forward_bf16", NULL, bench_forward, 0, 0, 0},
+    {"gpt2-124m/train_step_bf16", NULL, bench_train_step, 0, 0, 0},
     {"gpt2-124m/decode_b16", NULL, bench_decode, 16, TG_WEIGHT_PACKED, 0},
     {"gpt2-124m/decode_b16", "textgen, not packed", bench_decode, 16, TG_WEIGHT_PLAIN, 0},
     {"gpt2-124m/decode_b16_bf16", NULL, bench_decode, 16, TG_WEIGHT_PACKED_BF16, 0},
@@ -383,10 +388,14 @@ static const bench_case cases[] = {
     {"gpt2-124m/bf16_effect", NULL, bench_bf16_effect, 0, 0, 0},
     {"t5-base/forward", NULL, bench_forward, 0, 0, 0},
     {"t5-base/train_step", NULL, bench_train_step, 0, 0, 0},
+    {"t5-base/forward_bf16", NULL, bench_forward, 0, 0, 0},
+    {"t5-base/train_step_bf16", NULL, bench_train_step, 0, 0, 0},
     {"t5-base/decode_b16", NULL, bench_t5_decode, 16, TG_WEIGHT_PACKED, 0},
     {"t5-base/decode_b16_bf16", NULL, bench_t5_decode, 16, TG_WEIGHT_PACKED_BF16, 0},
     {"head/logp_entropy_4k_50k", NULL, bench_head, 0, 0, 0},
     {"head/logp_entropy_backward_4k_50k", NULL, bench_head, 0, 0, 0},
+    {"head/logp_entropy_4k_50k_bf16", NULL, bench_head, 0, 0, 0},
+    {"head/logp_entropy_backward_4k_50k_bf16", NULL, bench_head, 0, 0, 0},
 };
 
 static bool ends_in(const char *name, const char *end) {
@@ -404,6 +413,7 @@ static int run_case(size_t i, int batch) {
                .head_rows = tg_bench_quick() ? 512 : 4096,
                .weights = cases[i].weights,
                .half_cache = cases[i].half_cache};
+    b.rounded = ends_in(b.name, "_bf16");
     if (ends_in(b.name, "_avx2")) setenv("TEXTGEN_CPU_ISA", "avx2", 1); /* the process is its own */
     must(tg_backend_open(&b.be, "cpu", 0, &err));
     cases[i].run(&b);

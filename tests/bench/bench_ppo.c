@@ -1,8 +1,8 @@
 /* One whole PPO iteration on a GPT-2-shaped model with random weights: 32 prompts of 64 tokens, 48 new tokens each, 5 epochs, shared
  * critic. Rewards are a rule computed here, so the figure is the engine's: generation, scoring (policy, value, reference), update.
  *
- *   bench_ppo                            f32; with 8-bit Adam and recomputation; with bf16 rollouts and reference; 124 M parameters
- *   bench_ppo KEY=VALUE…                 one run; layers width heads vocab, epochs, optimizer, recompute, half, unfrozen, microbatch
+ *   bench_ppo                            f32; with 8-bit Adam and recomputation; with bf16 rollouts and reference; all in bf16; 124 M parameters
+ *   bench_ppo KEY=VALUE…                 one run; layers width heads vocab, epochs, optimizer, recompute, half, bf16, unfrozen, microbatch
  * Prints a table with the memory plan beside the real peak, and one JSON line for the bench report. */
 #include "common/base/alloc.h"
 #include "common/base/check.h"
@@ -38,6 +38,7 @@ typedef struct mode {
     const char *optimizer;
     bool recompute;
     bool half; /* decode_dtype, kv_dtype and reference_dtype are bf16 */
+    bool bf16; /* compute_dtype is */
 } mode;
 
 /* Resident memory now and at its highest since the last reset, in thousands of KiB as getrusage counts. */
@@ -155,7 +156,7 @@ static bool parse(mode *m, const char *arg) {
     const struct {
         const char *key;
         bool *value;
-    } switches[] = {{"recompute=", &m->recompute}, {"half=", &m->half}};
+    } switches[] = {{"recompute=", &m->recompute}, {"half=", &m->half}, {"bf16=", &m->bf16}};
     for (size_t i = 0; i < TG_COUNT_OF(switches); i++) {
         if (!tg_str_starts(arg, switches[i].key)) continue;
         const char *value = arg + strlen(switches[i].key);
@@ -241,12 +242,12 @@ static void print(const mode *m, const figures *f, int threads) {
     double peak = TG_MAX(TG_MAX(f->generate_mb, f->score_mb), f->update_mb);
     bool plain = !strcmp(m->optimizer, "adamw") && !m->recompute && m->unfrozen < 0;
     printf("PPO iteration, GPT-2 shape %d x %d, vocabulary %d: 32 prompts x 64, 48 new, %d epochs, "
-           "shared critic, %s%s, %d threads\n",
+           "shared critic, %s%s%s, %d threads\n",
            (int)m->layers, (int)m->width, (int)m->vocab, (int)m->epochs, m->optimizer,
            m->recompute ? ", recomputation"
            : m->half    ? ", bf16 rollouts and reference"
                         : "",
-           threads);
+           m->bf16 ? ", bf16 products" : "", threads);
     printf("  generate %7.1f s   %6.0f new tokens/s   peak %5.0f MB\n", f->generate_s,
            PROMPTS * NEW / f->generate_s, f->generate_mb);
     printf("  score    %7.1f s                       peak %5.0f MB\n", f->score_s, f->score_mb);
@@ -256,15 +257,15 @@ static void print(const mode *m, const figures *f, int threads) {
            f->stats.minibatches, f->stats.first_ratio_error);
     printf("  total    %7.1f s   peak memory %.2f GB, planned %.2f GB (%+.1f %%)\n", seconds,
            peak / 1e3, f->planned / 1e3, 100 * (f->planned / peak - 1));
-    printf("json {\"bench\": \"ppo_iteration\", \"who\": \"textgen%s%s%s%s\", \"layers\": %d, "
+    printf("json {\"bench\": \"ppo_iteration%s\", \"who\": \"textgen%s%s%s%s\", \"layers\": %d, "
            "\"width\": %d, \"vocab\": %d, \"epochs\": %d, \"generate_s\": %.3f, \"score_s\": "
            "%.3f, \"update_s\": %.3f, \"seconds\": %.3f, \"flops\": %.6g, \"peak_mb\": %.0f, "
            "\"planned_mb\": "
            "%.0f}\n",
-           plain ? "" : ", ", plain ? "" : m->optimizer, m->recompute ? ", recompute" : "",
-           m->half ? ", bf16 rollouts" : "", (int)m->layers, (int)m->width, (int)m->vocab,
-           (int)m->epochs, f->generate_s, f->score_s, f->update_s, seconds, iteration_flops(m),
-           peak, f->planned);
+           m->bf16 ? "_bf16" : "", plain ? "" : ", ", plain ? "" : m->optimizer,
+           m->recompute ? ", recompute" : "", m->half ? ", bf16 rollouts" : "", (int)m->layers,
+           (int)m->width, (int)m->vocab, (int)m->epochs, f->generate_s, f->score_s, f->update_s,
+           seconds, iteration_flops(m), peak, f->planned);
 }
 
 static int run(const mode *m) {
@@ -278,8 +279,9 @@ static int run(const mode *m) {
 
     tg_arena arena = {0};
     tg_train_settings s = {.critic = TG_CRITIC_SHARED,
-                           .train = m->unfrozen < 0 ? TG_MODEL_TRAINABLE
-                                                    : TG_MODEL_TRAIN_LAST(m->unfrozen),
+                           .train = (m->unfrozen < 0 ? (unsigned)TG_MODEL_TRAINABLE
+                                                     : TG_MODEL_TRAIN_LAST(m->unfrozen)) |
+                                    (m->bf16 ? TG_MODEL_ROUNDED : 0u),
                            .recompute = m->recompute,
                            .half_reference = m->half,
                            .optim = {.kind = m->optimizer,
@@ -348,7 +350,7 @@ int main(int argc, char **argv) {
         if (!parse(&m, argv[i])) {
             fprintf(stderr,
                     "usage: bench_ppo [layers=N width=N heads=N vocab=N epochs=N unfrozen=N "
-                    "microbatch=N optimizer=ID recompute=true half=true]\n");
+                    "microbatch=N optimizer=ID recompute=true half=true bf16=true]\n");
             return 64;
         }
     if (argc > 1) return run(&m);
@@ -356,6 +358,9 @@ int main(int argc, char **argv) {
     mode small = m, half = m;
     small.optimizer = "adamw_8bit", small.recompute = true;
     half.half = true;
+    mode all = half;
+    all.bf16 = true;
     if (!code) code = run_apart(&small);
-    return code ? code : run_apart(&half);
+    if (!code) code = run_apart(&half);
+    return code ? code : run_apart(&all);
 }

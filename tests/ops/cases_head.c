@@ -4,6 +4,7 @@
 #include "common/base/check.h"
 
 #include <math.h>
+#include <string.h>
 
 static tg_head_extra extra_of(const float *bias, float *dbias, const int32_t *mask,
                               const ops_problem *p) {
@@ -11,7 +12,8 @@ static tg_head_extra extra_of(const float *bias, float *dbias, const int32_t *ma
                            .dbias = dbias,
                            .softcap = (float)p->x[0],
                            .mask = (const uint32_t *)mask,
-                           .mask_words = (p->d[2] + 31) / 32};
+                           .mask_words = (p->d[2] + 31) / 32,
+                           .rounded = p->d[4]};
 }
 
 enum {
@@ -34,7 +36,7 @@ static void run_forward(tg_backend *be, void *const *b, const ops_problem *p) {
     void *packed = p->d[3] >= PACKED ? space(be, tg_weight_bytes(V, C, form)) : NULL;
     if (packed) {
         be->ops->weight_pack(be, packed, b[4], V, C, true, form);
-        extra.packed = (tg_weight){packed, form, false};
+        extra.packed = (tg_weight){packed, form, false, p->d[4]};
     }
     be->ops->head_forward(be, b[0], b[1], b[2], b[3], packed ? NULL : b[4], b[5], n, C, V, extra);
     tg_backend_free(be, packed);
@@ -151,6 +153,35 @@ static void test_forms(ops_ctx *c, const int shape[3], bool masked, double cap) 
     ops_compare(c, &b);
 }
 
+/* Logits are as near as in f32. Their gradients may be rounded to one side here and to the other there. */
+static void set_rounded(ops_problem *p, double more) {
+    p->d[4] = true;
+    snprintf(p->label + strlen(p->label), sizeof p->label - strlen(p->label), " bf16");
+    for (int i = 0; i < p->n; i++) p->buf[i].tol += more;
+}
+
+static void test_rounded(ops_ctx *c, const int shape[3], bool masked, double cap) {
+    static const int forward[] = {MADE_AGAIN, HALF}, backward[] = {MADE_AGAIN, KEPT};
+    const int n = shape[0], C = shape[1], V = shape[2];
+    ops_problem f, b;
+    for (int i = 0; i < 2; i++) {
+        make_forward(&f, c, n, C, V, 1, cap, masked);
+        set_rounded(&f, 0);
+        make_backward(&b, c, n, C, V, 1, false, cap, masked);
+        set_rounded(&b, 4e-3);
+        ops_share(&f, &b);
+        f.d[3] = forward[i], b.d[3] = backward[i];
+        if (ops_wanted(c, "head_forward"))
+            ops_compare(c, &f);
+        else
+            ops_end(&f);
+        if (ops_wanted(c, "head_backward"))
+            ops_compare(c, &b);
+        else
+            ops_end(&b);
+    }
+}
+
 static void test(ops_ctx *c) {
     static const int shapes[][3] = {{0, 3, 5},    {1, 1, 1},     {1, 8, 2},     {3, 5, 17},
                                     {7, 16, 100}, {33, 32, 257}, {20, 24, 600}, {5, 12, 5000},
@@ -174,7 +205,10 @@ static void test(ops_ctx *c) {
             ops_compare(c, &b);
         }
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (int masked = 0; masked < 2; masked++) test_forms(c, shapes[i], masked, masked ? 3 : 0);
+        for (int masked = 0; masked < 2; masked++) {
+            test_forms(c, shapes[i], masked, masked ? 3 : 0);
+            test_rounded(c, shapes[i], masked, masked ? 3 : 0);
+        }
 }
 
 static void grad(ops_ctx *c) {

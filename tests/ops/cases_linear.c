@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-enum { M, N, K, FORM, TB, ACCUMULATE };
+enum { M, N, K, FORM, TB, ACCUMULATE, ROUNDED };
 
 static void *pack(tg_backend *be, const float *w, const ops_problem *p) {
     void *packed = tg_backend_alloc(
@@ -18,8 +18,9 @@ static void *pack(tg_backend *be, const float *w, const ops_problem *p) {
 }
 
 static tg_weight weight(const float *w, const void *packed, const ops_problem *p) {
-    if (p->d[FORM] == TG_WEIGHT_PLAIN) return (tg_weight){w, TG_WEIGHT_PLAIN, p->d[TB]};
-    return (tg_weight){packed, (tg_weight_form)p->d[FORM], false};
+    if (p->d[FORM] == TG_WEIGHT_PLAIN)
+        return (tg_weight){w, TG_WEIGHT_PLAIN, p->d[TB], p->d[ROUNDED]};
+    return (tg_weight){packed, (tg_weight_form)p->d[FORM], false, p->d[ROUNDED]};
 }
 
 static void run_linear(tg_backend *be, void *const *b, const ops_problem *p) {
@@ -37,12 +38,13 @@ static void set(ops_problem *p, const int shape[3], int form, bool tb, bool accu
 }
 
 static void make_linear(ops_problem *p, ops_ctx *c, const int shape[3], int form, int flags) {
-    const bool tb = flags & 1, bias = flags & 2, accumulate = flags & 4;
+    const bool tb = flags & 1, bias = flags & 2, accumulate = flags & 4, rounded = flags & 8;
     const size_t m = (size_t)shape[0], n = (size_t)shape[1], k = (size_t)shape[2];
-    ops_begin(p, c, "linear", run_linear, "M=%d N=%d K=%d %s%s%s%s", shape[0], shape[1], shape[2],
-              forms[form], tb ? " tb" : "", bias ? " bias" : "", accumulate ? " +=" : "");
+    ops_begin(p, c, "linear", run_linear, "M=%d N=%d K=%d %s%s%s%s%s", shape[0], shape[1], shape[2],
+              forms[form], tb ? " tb" : "", bias ? " bias" : "", accumulate ? " +=" : "",
+              rounded ? " rounded" : "");
     /* x may be rounded to bf16 too (op/linear.h) */
-    const double unit = form == TG_WEIGHT_PACKED_BF16 ? 1e-3 : 1e-7;
+    const double unit = form == TG_WEIGHT_PACKED_BF16 && !rounded ? 1e-3 : 1e-7;
     ops_out(p, "y", m * n, unit * (5 + 12 * sqrt(shape[2])));
     ops_in(p, "x", m * k, 1);
     ops_in(p, "w", k * n, 1);
@@ -51,6 +53,7 @@ static void make_linear(ops_problem *p, ops_ctx *c, const int shape[3], int form
     else
         ops_null(p, "bias");
     set(p, shape, form, tb, accumulate);
+    p->d[ROUNDED] = rounded;
     p->flops = 2.0 * (double)m * (double)n * (double)k;
 }
 
@@ -76,7 +79,8 @@ static void test(ops_ctx *c) {
     ops_problem p;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int form = 0; form < 3; form++) {
-            for (int flags = 0; flags < 8 && ops_wanted(c, "linear"); flags++) {
+            for (int flags = 0; flags < 16 && ops_wanted(c, "linear"); flags++) {
+                if (form == TG_WEIGHT_PACKED && flags >= 8) continue; /* there is no such product */
                 make_linear(&p, c, shapes[i], form, flags);
                 ops_compare(c, &p);
             }

@@ -38,11 +38,12 @@ static void *packed(tg_backend *be, const data *d, tg_weight_form form) {
 }
 
 static void check_forms(tg_backend *be, data *d) {
-    const tg_weight plain = {d->w, TG_WEIGHT_PLAIN, false};
+    const tg_weight plain = {d->w, TG_WEIGHT_PLAIN, false, false};
     be->ops->linear(be, d->y, d->x, plain, d->bias, M, N, K, false);
     void *p = packed(be, d, TG_WEIGHT_PACKED);
     REQUIRE(p);
-    const tg_weight forms[] = {plain, {d->wt, TG_WEIGHT_PLAIN, true}, {p, TG_WEIGHT_PACKED, false}};
+    const tg_weight forms[] = {
+        plain, {d->wt, TG_WEIGHT_PLAIN, true, false}, {p, TG_WEIGHT_PACKED, false, false}};
     for (int f = 0; f < 3; f++)
         for (int rows = 1; rows <= M; rows += rows < 17 ? 1 : 25)
             for (int m = 0; m + rows <= M; m += rows) {
@@ -63,11 +64,11 @@ static float rounded(float f) {
 static void check_half(tg_backend *be, data *d, bool pairs) {
     void *p = packed(be, d, TG_WEIGHT_PACKED_BF16);
     REQUIRE(p);
-    const tg_weight half = {p, TG_WEIGHT_PACKED_BF16, false};
+    const tg_weight half = {p, TG_WEIGHT_PACKED_BF16, false, false};
     be->ops->linear(be, d->other, d->x, half, NULL, M, N, K, false);
     for (int i = 0; i < K * N; i++) d->w[i] = rounded(d->w[i]);
     for (int i = 0; i < M * K && pairs; i++) d->x[i] = rounded(d->x[i]);
-    be->ops->linear(be, d->y, d->x, (tg_weight){d->w, TG_WEIGHT_PLAIN, false}, NULL, M, N, K,
+    be->ops->linear(be, d->y, d->x, (tg_weight){d->w, TG_WEIGHT_PLAIN, false, false}, NULL, M, N, K,
                     false);
     for (int i = 0; i < M * N && pairs; i++) CHECK(fabsf(d->other[i] - d->y[i]) < 2e-5f);
     if (!pairs) CHECK(!memcmp(d->other, d->y, sizeof d->y));

@@ -13,6 +13,10 @@ static void cpu_open(tg_backend *be) {
     be->kernels = tg_cpu_kernels_choose();
 }
 
+static bool cpu_fast_bf16(void) {
+    return tg_cpu_kernels_choose()->gemm_pairs != NULL;
+}
+
 /* Large blocks ask for large pages: weights are streamed through, and page walks would cost as much
  * as the reading. */
 static void *cpu_alloc(tg_backend *be, size_t bytes) {
@@ -128,6 +132,7 @@ const struct tg_backend_ops tg_cpu_backend = {
     .ops = &cpu_ops,
     .scratch_bytes = (TG_CPU_OP_FLOATS + TG_CPU_GEMM_FLOATS) * sizeof(float),
     .threaded = true,
+    .fast_bf16 = cpu_fast_bf16,
     .open = cpu_open,
     .alloc = cpu_alloc,
     .free = cpu_free,

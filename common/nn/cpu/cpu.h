@@ -28,7 +28,8 @@ typedef struct tg_gemm {
     const float *a, *b, *bias;
     const void *packed; /* in place of b: tg_cpu_weight_pack's panels */
     int packed_depth;   /* of which depth: K */
-    bool half;          /* they are bf16; not with ta */
+    bool half;          /* they are bf16 */
+    bool rounded;       /* both operands are rounded to bf16; what is packed is half */
     int M, N, K, ldc, lda, ldb;
     bool ta, tb, accumulate;
     int tile_cols;

@@ -1,7 +1,7 @@
 /* Matrix products. The rows of a are packed into panels by the whole team; then tiles of the result are handed out, and each packs the
  * columns of b that it needs, panel by panel, unless they come packed. While one panel is multiplied the next one is fetched.
  *
- * Every element is summed over blocks of DEPTH, in order, and in order within them (kernels/gemm.c): it depends on its row of a and its
+ * Every element is summed over blocks of `depth`, in order, and in order within them (kernels/gemm.c): it depends on its row of a and its
  * column of b alone, not on the number of threads, of rows, or on the tile it lies in. */
 #include "common/nn/cpu/cpu.h"
 
@@ -11,8 +11,9 @@
 
 enum {
     DEPTH = 384,
+    PAIRS_DEPTH = 768,
     MAX_COLS = 32,     /* of a panel of b */
-    TILE_ROWS = 448,   /* a block of a, rows by DEPTH, stays in the second cache */
+    TILE_ROWS = 448,   /* a block of a, rows by depth, stays in the second cache */
     TILE_COLS = 512,   /* at most */
     TILES_WANTED = 24, /* enough that a late thread costs little */
     FEW_PANELS = 4,
@@ -29,6 +30,7 @@ typedef struct gemm_job {
     int panels;      /* that they are in */
     int groups;      /* that the panels are in */
     int tile_cols;   /* columns of a tile */
+    int depth;       /* of a panel */
     int tiles_across;
     bool last;  /* of the pieces of K */
     bool pairs; /* rows are packed as pairs of bf16 */
@@ -52,9 +54,10 @@ static void pack_panel(void *arg, int panel) {
     const float *from = g->a + (g->ta ? row : row * (size_t)g->lda);
     float *to = j->packed + (size_t)at * row_words(j);
     if (j->pairs)
-        j->k->pack_pairs((uint32_t *)(void *)to, from, (size_t)g->lda, rows, g->K);
+        j->k->pack_pairs((uint32_t *)(void *)to, from, (size_t)g->lda, g->ta, rows, g->K);
     else
         j->k->pack_rows(to, from, (size_t)g->lda, g->ta, rows, g->K);
+    if (g->rounded && !j->pairs) j->k->round_bf16(to, (size_t)rows * (size_t)g->K);
 }
 
 /* Where op(b) (k, n) lies. */
@@ -71,21 +74,24 @@ static const char *packed_at(const tg_gemm *g, int k, int n, int nr) {
 }
 
 /* The panel at (k, n) is fetched while the first two panels of a, or the only one, meet the one before. What is packed is one run of
- * memory. Else the rows of b, or with tb its columns, are taken in turn, a line of each. */
-static void look_ahead(tg_fetch *f, const tg_gemm *g, int k, int n, int i, int panels, int nr) {
-    const size_t line = 64, half = panels > 1 ? 0 : line, share = panels > 1 ? (size_t)i : 0;
-    const size_t ld = (size_t)g->ldb * sizeof(float);
+ * memory. Else the rows of b, or with tb its columns, are taken in turn, a line of each; two lines where floats become pairs, because
+ * there are half as many steps. */
+static void look_ahead(tg_fetch *f, const gemm_job *j, int k, int n, int i, int panels) {
+    const tg_gemm *g = j->g;
+    const int nr = *j->k->gemm_cols;
+    const bool twice = j->pairs && !g->packed;
+    const size_t line = 64, half = panels > 1 && !twice ? 0 : line, share = panels > 1 ? i : 0;
+    const size_t ld = (size_t)g->ldb * sizeof(float), part = share * (size_t)(j->depth / 2);
     f->pair = half;
     if (g->packed) {
         /* half of a panel that is 32 floats wide; a bf16 panel is half as large and has half the steps */
-        const size_t part = (size_t)(g->half ? DEPTH / 2 : DEPTH) * line;
-        f->at = packed_at(g, k, n, nr) + share * part;
+        f->at = packed_at(g, k, n, nr) + part * line * (g->half ? 1 : 2);
         f->step = f->jump = line + half;
     } else if (!g->tb) {
-        f->at = (const char *)b_at(g, k, n) + share * line;
+        f->at = (const char *)b_at(g, k, n) + (twice ? part * ld : share * line);
         f->step = f->jump = ld;
     } else {
-        f->at = (const char *)b_at(g, k, n) + share * (DEPTH / 2) * sizeof(float);
+        f->at = (const char *)b_at(g, k, n) + part * sizeof(float);
         f->step = ld;
         f->jump = line + half - (size_t)(nr - 1) * ld;
         f->turn = nr - 1;
@@ -116,7 +122,7 @@ static void multiply_panel(const gemm_job *j, int p0, int p1, const place *at, c
         block.c = g->c + (size_t)(j->first + row) * (size_t)g->ldc + at->n;
         /* Member by member: a copy of the whole would be loaded wider than it was stored, and wait for all stores before it. */
         if (p - p0 < 2 && !(g->packed && j->rows < FETCH_FROM))
-            look_ahead(&block.fetch, g, at->next_k, at->next_n, p - p0, p1 - p0, nr);
+            look_ahead(&block.fetch, j, at->next_k, at->next_n, p - p0, p1 - p0);
         else if (p - p0 < 3)
             memset(&block.fetch, 0, sizeof block.fetch), block.fetch.at = b;
         if (j->pairs)
@@ -129,13 +135,18 @@ static void multiply_panel(const gemm_job *j, int p0, int p1, const place *at, c
 static void gemm_panel(const gemm_job *j, int p0, int p1, const place *at) {
     const tg_gemm *g = j->g;
     const int nr = *j->k->gemm_cols;
-    _Alignas(64) float panel[DEPTH * MAX_COLS];
+    _Alignas(64) float panel[DEPTH * MAX_COLS]; /* or PAIRS_DEPTH / 2 words for each column */
     if (g->packed) {
         multiply_panel(j, p0, p1, at, packed_at(g, at->k, at->n, nr));
         return;
     }
-    j->k->pack_cols(panel, b_at(g, at->k, at->n), (size_t)g->ldb, g->tb, TG_MIN(nr, g->N - at->n),
-                    at->depth);
+    const float *from = b_at(g, at->k, at->n);
+    const int cols = TG_MIN(nr, g->N - at->n);
+    if (j->pairs)
+        j->k->pair_cols((uint32_t *)(void *)panel, from, (size_t)g->ldb, g->tb, cols, at->depth);
+    else
+        j->k->pack_cols(panel, from, (size_t)g->ldb, g->tb, cols, at->depth);
+    if (g->rounded && !j->pairs) j->k->round_bf16(panel, (size_t)at->depth * (size_t)nr);
     multiply_panel(j, p0, p1, at, panel);
 }
 
@@ -146,10 +157,10 @@ static void gemm_tile(void *arg, int tile) {
     const int p0 = (int)((int64_t)j->panels * group / j->groups);
     const int p1 = (int)((int64_t)j->panels * (group + 1) / j->groups);
     const int n0 = tile % j->tiles_across * j->tile_cols, n1 = TG_MIN(n0 + j->tile_cols, g->N);
-    for (int k = 0; k < g->K; k += DEPTH)
+    for (int k = 0; k < g->K; k += j->depth)
         for (int n = n0; n < n1; n += nr) {
-            place at = {k, n, TG_MIN(DEPTH, g->K - k), k, n + nr};
-            if (n + nr >= n1) at.next_k = TG_MIN(k + DEPTH, g->K - 1), at.next_n = n0;
+            place at = {k, n, TG_MIN(j->depth, g->K - k), k, n + nr};
+            if (n + nr >= n1) at.next_k = TG_MIN(k + j->depth, g->K - 1), at.next_n = n0;
             gemm_panel(j, p0, p1, &at);
         }
     const int row = panel_row(j, p0);
@@ -188,7 +199,8 @@ static void clear(const tg_gemm *g) {
 void tg_cpu_gemm(tg_backend *be, const tg_gemm *g) {
     enum { PIECE = 32 * DEPTH };
     if (g->M <= 0 || g->N <= 0) return;
-    TG_ASSERT(!(g->half && g->ta));
+    const bool pairs = (g->half || g->rounded) && be->kernels->gemm_pairs;
+    TG_ASSERT(!(g->rounded && g->packed && !g->half));
     if (g->K <= 0) clear(g);
     for (int k = 0; k < g->K; k += PIECE) {
         tg_gemm piece = *g;
@@ -199,12 +211,14 @@ void tg_cpu_gemm(tg_backend *be, const tg_gemm *g) {
         else
             piece.b = b_at(g, k, 0);
         piece.accumulate = g->accumulate || k > 0;
-        const int most = TG_CPU_GEMM_FLOATS / piece.K, runs = (g->M + most - 1) / most;
+        const int words = pairs ? (piece.K + 1) / 2 : piece.K;
+        const int most = TG_CPU_GEMM_FLOATS / words, runs = (g->M + most - 1) / most;
         gemm_job j = {.g = &piece,
                       .k = be->kernels,
                       .packed = tg_cpu_gemm_scratch(be),
                       .last = k + piece.K == g->K,
-                      .pairs = g->half && be->kernels->gemm_pairs};
+                      .depth = pairs ? PAIRS_DEPTH : DEPTH,
+                      .pairs = pairs};
         for (int r = 0; r < runs; r++) {
             j.first = (int)((int64_t)g->M * r / runs);
             j.rows = (int)((int64_t)g->M * (r + 1) / runs) - j.first;

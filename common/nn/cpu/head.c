@@ -67,6 +67,7 @@ static tg_gemm logits_of(const head_job *j, const float *x, const float *w, int 
                  .lda = C,
                  .ldb = C,
                  .tb = true,
+                 .rounded = j->extra.rounded,
                  .tile_cols = TILE,
                  .arg = (void *)(uintptr_t)j};
     if (packed->form == TG_WEIGHT_PLAIN) {
@@ -221,6 +222,7 @@ static void backward_chunk(tg_backend *be, head_job *j, float *dx, float *dw, co
                                    .ldc = C,
                                    .lda = (int)j->ld,
                                    .ldb = C,
+                                   .rounded = j->extra.rounded,
                                    .accumulate = first > 0});
         if (!dw) continue;
         tg_cpu_gemm(be, &(tg_gemm){.c = dw + (size_t)first * C,
@@ -233,6 +235,7 @@ static void backward_chunk(tg_backend *be, head_job *j, float *dx, float *dw, co
                                    .lda = (int)j->ld,
                                    .ldb = C,
                                    .ta = true,
+                                   .rounded = j->extra.rounded,
                                    .accumulate = true});
     }
 }

@@ -103,12 +103,15 @@ typedef struct tg_cpu_kernels {
     /* A packed panel of K steps as bf16: steps k and k + 1 of a column lie beside each other; K is rounded up to even. */
     void (*halve_cols)(uint16_t *to, const float *from, int K);
     void (*gemm_block)(const tg_gemm_block *g);
-    /* gemm_pairs.c, of machines that multiply bf16 (else NULL): as pack_rows, rounded; the product of such rows and a bf16 panel. */
-    void (*pack_pairs)(uint32_t *to, const float *a, size_t lda, int rows, int K);
+    /* gemm_pairs.c, of machines that multiply bf16 (else NULL): as pack_rows and pack_cols, rounded; the product of such rows and a bf16
+     * panel. */
+    void (*pack_pairs)(uint32_t *to, const float *a, size_t lda, bool ta, int rows, int K);
+    void (*pair_cols)(uint32_t *to, const float *b, size_t ldb, bool tb, int cols, int K);
     void (*gemm_pairs)(const tg_gemm_block *g);
 
     /* bf16.c */
     void (*narrow)(uint16_t *to, const float *from, size_t n); /* to nearest even */
+    void (*round_bf16)(float *x, size_t n);                    /* the same, in place */
 
     /* activation.c; kind: tg_act */
     void (*act)(float *y, const float *x, size_t n, int kind);

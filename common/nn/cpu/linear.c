@@ -13,6 +13,7 @@ void tg_cpu_linear(tg_backend *be, float *y, const float *x, tg_weight w, const 
                                .packed = plain ? NULL : w.data,
                                .packed_depth = K,
                                .half = w.form == TG_WEIGHT_PACKED_BF16,
+                               .rounded = w.rounded,
                                .bias = bias,
                                .M = M,
                                .N = N,

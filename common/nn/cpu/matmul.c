@@ -36,13 +36,13 @@ static void vector_matrix(tg_backend *be, vector_job j, bool columns) {
 }
 
 void tg_cpu_matmul(tg_backend *be, float *out, const float *a, const float *b, int M, int N, int K,
-                   bool ta, bool tb, bool accumulate) {
+                   bool ta, bool tb, bool accumulate, bool rounded) {
     if (M <= 0 || N <= 0) return;
-    if (N == 1 && K > 0)
+    if (N == 1 && K > 0 && !rounded)
         vector_matrix(
             be, (vector_job){.out = out, .x = b, .m = a, .N = M, .K = K, .accumulate = accumulate},
             ta);
-    else if (M == 1 && ta && K > 0)
+    else if (M == 1 && ta && K > 0 && !rounded)
         vector_matrix(
             be, (vector_job){.out = out, .x = a, .m = b, .N = N, .K = K, .accumulate = accumulate},
             !tb);
@@ -58,6 +58,7 @@ void tg_cpu_matmul(tg_backend *be, float *out, const float *a, const float *b, i
                                    .ldb = tb ? K : N,
                                    .ta = ta,
                                    .tb = tb,
+                                   .rounded = rounded,
                                    .accumulate = accumulate});
 }
 

@@ -6,7 +6,7 @@
  * weight_rows: y (n,K) = columns ids[i] of op(w), which is packed or has tb: rows of an embedding. ids (n) within N (validated above).
  *
  * bf16 is rounded to nearest even; sums are f32. With bf16 weights x is rounded too where the machine multiplies bf16 by bf16 (cpu:
- * avx512_bf16); else it stays f32. x aliases nothing. */
+ * avx512_bf16); else it stays f32. With `rounded` both are, everywhere, as in op/matmul.h. x aliases nothing. */
 #ifndef TG_NN_OP_LINEAR_H
 #define TG_NN_OP_LINEAR_H
 
@@ -25,7 +25,8 @@ typedef enum tg_weight_form {
 typedef struct tg_weight {
     const void *data; /* 64-byte aligned */
     tg_weight_form form;
-    bool tb; /* PLAIN: stored (N,K) */
+    bool tb;      /* PLAIN: stored (N,K) */
+    bool rounded; /* not PACKED: the product rounds both operands to bf16 */
 } tg_weight;
 
 /* Columns are rounded up to 32, rows of bf16 to pairs. */

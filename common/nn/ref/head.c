@@ -3,14 +3,18 @@
 
 #include <math.h>
 
+static double product(float x, float y, tg_head_extra e) {
+    return e.rounded ? tg_ref_product(x, y) : (double)x * (double)y;
+}
+
 /* Of token j in row i; x is that row. */
 static double logit(const float *x, const float *w, int C, int V, int i, int j, tg_head_extra e) {
     if (e.mask && !(e.mask[(size_t)i * (size_t)e.mask_words + (size_t)j / 32] >> (j % 32) & 1))
         return (double)TG_HEAD_MASKED;
     double sum = e.bias ? (double)e.bias[j] : 0;
-    const tg_weight plain = {w, TG_WEIGHT_PLAIN, true};
+    const tg_weight plain = {w, TG_WEIGHT_PLAIN, true, false};
     const tg_weight from = e.packed.form == TG_WEIGHT_PLAIN ? plain : e.packed;
-    for (int c = 0; c < C; c++) sum += (double)x[c] * (double)tg_ref_weight_at(from, j, c, V, C);
+    for (int c = 0; c < C; c++) sum += product(x[c], tg_ref_weight_at(from, j, c, V, C), e);
     return e.softcap > 0 ? (double)e.softcap * tanh(sum / (double)e.softcap) : sum;
 }
 
@@ -58,8 +62,8 @@ void tg_ref_head_backward(tg_backend *be, float *dx, float *dw, const float *dlo
             }
             if (extra.dbias) extra.dbias[j] += (float)d;
             for (int c = 0; c < C; c++) {
-                dxi[c] += (float)(d * (double)w[(size_t)j * C + c]);
-                if (dw) dw[(size_t)j * C + c] += (float)(d * (double)xi[c]);
+                dxi[c] += (float)product((float)d, w[(size_t)j * C + c], extra);
+                if (dw) dw[(size_t)j * C + c] += (float)product((float)d, xi[c], extra);
             }
         }
     }

@@ -32,9 +32,11 @@ void tg_ref_linear(tg_backend *be, float *y, const float *x, tg_weight w, const 
             float *out = &y[(size_t)m * (size_t)N + (size_t)n];
             double sum = bias ? (double)bias[n] : 0;
             if (accumulate) sum += (double)*out;
-            for (int k = 0; k < K; k++)
-                sum += (double)x[(size_t)m * (size_t)K + (size_t)k] *
-                       (double)tg_ref_weight_at(w, n, k, N, K);
+            for (int k = 0; k < K; k++) {
+                const float a = x[(size_t)m * (size_t)K + (size_t)k];
+                const float b = tg_ref_weight_at(w, n, k, N, K);
+                sum += w.rounded ? tg_ref_product(a, b) : (double)a * (double)b;
+            }
             *out = (float)sum;
         }
 }

@@ -2,7 +2,7 @@
 #include "common/nn/ref/ref.h"
 
 void tg_ref_matmul(tg_backend *be, float *out, const float *a, const float *b, int M, int N, int K,
-                   bool ta, bool tb, bool accumulate) {
+                   bool ta, bool tb, bool accumulate, bool rounded) {
     (void)be;
     for (int i = 0; i < M; i++) {
         for (int j = 0; j < N; j++) {
@@ -10,7 +10,7 @@ void tg_ref_matmul(tg_backend *be, float *out, const float *a, const float *b, i
             for (int k = 0; k < K; k++) {
                 float x = ta ? a[(size_t)k * M + i] : a[(size_t)i * K + k];
                 float y = tb ? b[(size_t)j * K + k] : b[(size_t)k * N + j];
-                sum += (double)x * (double)y;
+                sum += rounded ? tg_ref_product(x, y) : (double)x * (double)y;
             }
             float *o = &out[(size_t)i * N + j];
             *o = accumulate ? (float)((double)*o + sum) : (float)sum;

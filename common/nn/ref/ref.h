@@ -4,9 +4,14 @@
 #define TG_NN_REF_H
 
 #include "common/nn/backend.h"
+#include "common/nn/bf16.h"
 
 extern const struct tg_backend_ops tg_ref_backend;
 
+/* Of what x and y are when rounded to bf16. */
+static inline double tg_ref_product(float x, float y) {
+    return (double)tg_f32_of_bf16(tg_bf16_of_f32(x)) * (double)tg_f32_of_bf16(tg_bf16_of_f32(y));
+}
 /* Row k of column n of op(w), (K,N). */
 float tg_ref_weight_at(tg_weight w, int n, int k, int N, int K);
 

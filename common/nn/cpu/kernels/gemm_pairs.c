@@ -4,28 +4,76 @@
  * As in gemm.c, an element depends on its row and its column alone. */
 #include "common/nn/cpu/kernels/gemm_isa.h"
 
-#include "common/nn/bf16.h"
-
 #if defined(TG_ISA_AVX512)
 #include <immintrin.h>
 
-void TG_KERNEL(pack_pairs)(uint32_t *to, const float *a, size_t lda, int rows, int K) {
+#define PAIRS __attribute__((target("avx512bf16")))
+
+/* Rows that lie along k: n of them, rounded, then turned. Words are moved as floats, unchanged. */
+PAIRS INLINE void pair_along(uint32_t *to, size_t ld_to, const float *from, size_t ld_from, int n,
+                             int K) {
     enum { RUN = 64 }; /* pairs */
-    float half[ROWS][RUN];
+    _Alignas(64) float words[COLS][RUN];
     for (int k = 0; k < K; k += 2 * RUN) {
-        const int n = K - k < 2 * RUN ? K - k : 2 * RUN;
-        for (int i = 0; i < rows; i++) {
-            uint16_t *h = (uint16_t *)(void *)half[i];
-            TG_KERNEL(narrow)(h, a + (size_t)i * lda + k, (size_t)n);
-            if (n % 2) h[n] = 0;
+        const int run = K - k < 2 * RUN ? K - k : 2 * RUN;
+        for (int i = 0; i < n; i++) {
+            const float *x = from + (size_t)i * ld_from + k;
+            int at = 0;
+            for (; at + 2 * LANES <= run; at += 2 * LANES)
+                _mm512_store_si512(words[i] + at / 2,
+                                   (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + at + LANES),
+                                                                _mm512_loadu_ps(x + at)));
+            if (at == run) continue;
+            const uint32_t left = (1u << (run - at)) - 1u;
+            const __m512 low = _mm512_maskz_loadu_ps((__mmask16)left, x + at);
+            const __m512 high =
+                left >> LANES ? _mm512_maskz_loadu_ps((__mmask16)(left >> LANES), x + at + LANES)
+                              : _mm512_setzero_ps();
+            _mm512_store_si512(words[i] + at / 2, (__m512i)_mm512_cvtne2ps_pbh(high, low));
         }
-        /* Words are moved as floats, unchanged. */
-        transpose((float *)(void *)(to + (size_t)(k / 2) * (size_t)rows), (size_t)rows, half[0],
-                  RUN, rows, (n + 1) / 2);
+        transpose((float *)(void *)(to + (size_t)(k / 2) * ld_to), ld_to, words[0], RUN, n,
+                  (run + 1) / 2);
     }
 }
 
-#define PAIRS __attribute__((target("avx512bf16")))
+/* Rows k of n floats each, n <= COLS; words behind the n-th are left alone. */
+PAIRS INLINE void pair_across(uint32_t *to, size_t ld_to, const float *from, size_t ld_from, int n,
+                              int K) {
+    const __m512i zip = _mm512_add_epi16(
+        _mm512_set1_epi32(16 << 16), /* words 0 16 1 17 ...: low, high, ... */
+        _mm512_mullo_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+                           _mm512_set1_epi32(0x10001)));
+    const uint64_t all = (1ull << n) - 1;
+    for (int c = 0; c < n; c += LANES) {
+        const __mmask16 some = (__mmask16)(all >> c);
+        const float *x = from + c;
+        uint32_t *word = to + c;
+        for (int k = 0; k < K; k += 2, x += 2 * ld_from, word += ld_to) {
+            const __m512 low = _mm512_maskz_loadu_ps(some, x);
+            const __m512 high =
+                k + 1 < K ? _mm512_maskz_loadu_ps(some, x + ld_from) : _mm512_setzero_ps();
+            const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(high, low);
+            _mm512_mask_storeu_epi32(word, some, _mm512_permutexvar_epi16(zip, both));
+        }
+    }
+}
+
+PAIRS void TG_KERNEL(pack_pairs)(uint32_t *to, const float *a, size_t lda, bool ta, int rows,
+                                 int K) {
+    if (ta)
+        pair_across(to, (size_t)rows, a, lda, rows, K);
+    else
+        pair_along(to, (size_t)rows, a, lda, rows, K);
+}
+
+PAIRS void TG_KERNEL(pair_cols)(uint32_t *to, const float *b, size_t ldb, bool tb, int cols,
+                                int K) {
+    if (cols < COLS) memset(to, 0, (size_t)((K + 1) / 2) * COLS * sizeof *to);
+    if (tb)
+        pair_along(to, COLS, b, ldb, cols, K);
+    else
+        pair_across(to, COLS, b, ldb, cols, K);
+}
 
 PAIRS INLINE void pairs_block(const tg_gemm_block *g, const int R) {
     vf sum[ROWS][2];

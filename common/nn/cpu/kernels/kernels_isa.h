@@ -10,10 +10,12 @@ void TG_KERNEL(pack_cols)(float *to, const float *b, size_t ldb, bool tb, int co
 void TG_KERNEL(halve_cols)(uint16_t *to, const float *from, int K);
 void TG_KERNEL(gemm_block)(const tg_gemm_block *g);
 #if defined(TG_ISA_AVX512)
-void TG_KERNEL(pack_pairs)(uint32_t *to, const float *a, size_t lda, int rows, int K);
+void TG_KERNEL(pack_pairs)(uint32_t *to, const float *a, size_t lda, bool ta, int rows, int K);
+void TG_KERNEL(pair_cols)(uint32_t *to, const float *b, size_t ldb, bool tb, int cols, int K);
 void TG_KERNEL(gemm_pairs)(const tg_gemm_block *g);
 #endif
 void TG_KERNEL(narrow)(uint16_t *to, const float *from, size_t n);
+void TG_KERNEL(round_bf16)(float *x, size_t n);
 void TG_KERNEL(act)(float *y, const float *x, size_t n, int kind);
 void TG_KERNEL(act_grad)(float *dx, const float *dy, const float *x, size_t n, int kind);
 void TG_KERNEL(gated)(float *y, const float *x, size_t rows, size_t F, int kind);
