@@ -14,6 +14,7 @@ PACKAGE = os.path.join(ROOT, "env-server", "clients", "python")
 if not os.environ.get("TEXTGEN_GYM_INSTALLED"):
     sys.path.insert(0, PACKAGE)
 
+EOS = 264  # of tests/golden/env/tokenizer
 CONFIG = {
     "tokenizer": {"model_name": os.path.join(ROOT, "tests/golden/env/tokenizer")},
     "reward_fn": {"id": "increasing_numbers", "args": {"min_tokens": 4}},
@@ -140,3 +141,19 @@ def same(a, b, path=""):
             same(x, y, f"{path}[{i}]")
     else:
         assert type(a) is type(b) and (a == b or (a != a and b != b)), f"{path}: {a!r} and {b!r}"
+
+
+def transcript(server, fault=None, n=4, steps=120, **options):
+    """All that an agent sees; fault(t, envs) is called before step t."""
+    import numpy as np
+    from textgen_gym import TextGenVectorEnv
+    envs = TextGenVectorEnv(server.address, n, **options)
+    rng = np.random.default_rng(1)
+    seen = [envs.reset(seed=5)]
+    for t in range(steps):
+        if fault:
+            fault(t, envs)
+        seen.append(envs.step(rng.integers(0, 265, n)))
+    stats = dict(envs.episodes.slots.connection.stats)
+    envs.close()
+    return seen, stats

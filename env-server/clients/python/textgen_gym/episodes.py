@@ -7,6 +7,9 @@ from .masks import ActionMasks
 from .slots import STOPS, Slots, make_keys, split_number
 
 
+_COMPARES = ("the reward compares samples of one prompt, a single one has none: use TextGenVectorEnv or sb3.TextGenVecEnv with group_size=K")
+
+
 class Episodes:
     """Options of all environments:
 
@@ -21,7 +24,10 @@ class Episodes:
     mask_in_info          info["action_mask"] at every step
     connect_timeout, reset_timeout, step_timeout    seconds: 10, 30, 30
     server_key, public_key, secret_key, key_file    CURVE keys
+    group_size, min_valid only of vectors: see textgen_gym.groups
     """
+
+    grouped = False
 
     def __init__(self, address, n, *, observation="token", split="train", padding_side=None, on_reward_failure="raise", length_is_end=False,
                  step_text=None, min_new_tokens=0, allowed_tokens=None, bad_words_ids=(), mask_in_info=False, connect_timeout=10.0, reset_timeout=30.0, step_timeout=30.0,
@@ -91,14 +97,21 @@ class Episodes:
         """(rewards, terminated, truncated, failures): arrays in the order of `which`; failures is None or an exception to raise when all is noted.
         After it `ended(k, i)` gives the info of an ending episode."""
         rows = self.rows if which is self.all else np.asarray(which)
+        self._check_running(which, rows)
+        out = self.slots.step(which, actions, self.step_text)
+        self.observations.push(rows, np.asarray(actions))
+        return self._finish(which, rows, out)
+
+    def _check_running(self, which, rows):
         if self.over[rows].any() and not self.spec.compat:
             i = next(i for i in which if self.over[i])
             why = "step before reset" if self.slots.episode[i] < 0 else "the episode has ended: reset it"
             raise errors.WrongState(f"environment {i}: {why}", errors.FAILED_STATE)
         if self.slots.episode[which[0]] < 0:
             raise errors.WrongState("step before reset", errors.FAILED_STATE)
-        out = self.slots.step(which, actions, self.step_text)
-        self.observations.push(rows, np.asarray(actions))
+
+    def _finish(self, which, rows, out):
+        """What step() returns, from the results."""
         reward, terminated, truncated = out.reward, out.terminated, out.truncated
         failure = None
         if self.length_is_end and truncated.any():
@@ -129,7 +142,8 @@ class Episodes:
             return None
         slots = [which[k] for k in (aborted or bad)]
         cls = EpisodeAborted if aborted else RewardUnavailable
-        return cls(f"{self.slots.connection.address}: {out.message[first] or 'the reward is pending'}", out.code[first], slots)
+        why = _COMPARES if out.pending[first] and not self.grouped else out.message[first] or "it has no reward"
+        return cls(f"{self.slots.connection.address}: {why}", out.code[first], slots)
 
     def step_info(self, k, i, mask=None):
         """The info of slot i, k-th of the last step."""

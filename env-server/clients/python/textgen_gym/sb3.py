@@ -5,16 +5,16 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
-from .episodes import Episodes
+from . import groups
 
 
 class TextGenVecEnv(VecEnv):
-    """Options: see textgen_gym.episodes.Episodes. Always same-step: on done the observation is the next episode's, the last one of the
+    """Options: see textgen_gym.episodes.Episodes; group_size: see textgen_gym.groups. Always same-step: on done the observation is the next episode's, the last one of the
     ended episode is info["terminal_observation"], and info["TimeLimit.truncated"] tells a cut from an end."""
 
     def __init__(self, address, n_envs=1, *, render_mode=None, **options):
         self.render_mode = render_mode
-        self.episodes = e = Episodes(address, n_envs, **options)
+        self.episodes = e = groups.make(address, n_envs, **options)
         self.server_spec = e.spec
         self.actions = None
         self._started = np.full(n_envs, time.monotonic())
@@ -54,7 +54,7 @@ class TextGenVecEnv(VecEnv):
         if failure is not None:
             raise failure
         masks = e.action_masks(e.all) if e.mask_in_info else None
-        if e.step_text or masks is not None:
+        if e.step_text or masks is not None or e.grouped:
             infos = [e.step_info(i, i, None if masks is None else masks[i]) for i in range(n)]
         else:
             infos = [{} for _ in range(n)]

@@ -17,7 +17,7 @@ from .wire import pb
 
 SPLITS = {"train": 1, "val": 2, "test": 3}
 STOPS = {0: None, 1: "eos", 2: "length", 3: "stop_sequence", 4: "aborted"}
-REWARD_OK = 1
+REWARD_OK, PENDING = 1, 2
 _REWARD_CODES = (errors.REWARD_FAILED, errors.REWARD_TIMEOUT, errors.REWARD_INVALID)
 _AGAIN = errors.RETRYABLE | {errors.DEADLINE_EXCEEDED}
 _CHUNK = recovery.CHUNK
@@ -43,11 +43,12 @@ def split_number(split):
 class StepResults:
     """Of k slots, in the order asked for. reward is NaN where valid is False."""
 
-    __slots__ = ("reward", "valid", "terminated", "truncated", "stop", "code", "text", "message", "components")
+    __slots__ = ("reward", "valid", "terminated", "truncated", "stop", "code", "text", "message", "components", "pending")
 
     def __init__(self, k):
         self.reward = np.full(k, np.nan)
         self.valid = np.zeros(k, bool)
+        self.pending = np.zeros(k, bool)  # it compares: to be had when all samples of the prompt are there
         self.terminated = np.zeros(k, bool)
         self.truncated = np.zeros(k, bool)
         self.stop = [0] * k
@@ -318,6 +319,7 @@ class Slots:
         if status != REWARD_OK or r.code:
             out.code[k] = r.code or errors.REWARD_FAILED
             out.message[k] = r.message
+            out.pending[k] = status == PENDING
 
     def _call(self, batch, slots, deadline, before=()):
         """{slot: result}, of every slot asked for."""

@@ -4,13 +4,13 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from . import errors
-from .episodes import Episodes
+from . import errors, groups
 
 
 class TextGenVectorEnv(VectorEnv):
-    """autoreset_mode: SAME_STEP (default: no forward pass of a model is wasted), NEXT_STEP or DISABLED (for groups of samples: reset with
-    options["reset_mask"]). Other options: see textgen_gym.episodes.Episodes. Results equal those of gymnasium's SyncVectorEnv over TextGenEnvs
+    """autoreset_mode: SAME_STEP (default: no forward pass of a model is wasted), NEXT_STEP or DISABLED (reset with
+    options["reset_mask"]). group_size: environments that follow one another are samples of one prompt and end together (textgen_gym.groups).
+    Other options: see textgen_gym.episodes.Episodes. Results equal those of gymnasium's SyncVectorEnv over TextGenEnvs
     with the same seeds."""
 
     def __init__(self, address, num_envs=1, *, autoreset_mode=AutoresetMode.SAME_STEP, render_mode=None, **options):
@@ -19,7 +19,7 @@ class TextGenVectorEnv(VectorEnv):
         self.metadata = {"render_modes": ["ansi"], "render_fps": 4, "autoreset_mode": self.autoreset_mode}
         self.render_mode = render_mode
         self.num_envs = num_envs
-        self.episodes = e = Episodes(address, num_envs, **options)
+        self.episodes = e = groups.make(address, num_envs, **options)
         self.server_spec = e.spec
         self.single_observation_space = e.observations.space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -110,7 +110,7 @@ class TextGenVectorEnv(VectorEnv):
         if not stepped:
             return {}
         masks = e.action_masks(stepped) if e.mask_in_info else None
-        if e.step_text or masks is not None:
+        if e.step_text or masks is not None or e.grouped:
             return {i: e.step_info(k, i, None if masks is None else masks[k]) for k, i in enumerate(stepped)}
         components = e.out.components
         return {i: e.step_info(k, i) for k, i in enumerate(stepped) if components[k] is not None}
