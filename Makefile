@@ -223,7 +223,7 @@ $(BUILD)/plugin/%.so: tests/plugin/%.c env-server/plugin/textgen_reward.h $(BUIL
 	$(call say,PLUGIN,$@)
 	$(Q)$(CC) $(filter-out -fsanitize=%,$(CFLAGS_ALL)) -shared -fPIC -Ienv-server/plugin -o $@ $<
 plugins: $(PLUGINS) ## Build the example of a reward plug-in, and those of the tests
-$(BUILD)/tests/unit/test_external $(BUILD)/tests/fuzz/fuzz_reward_plugin: | $(PLUGINS)
+$(BUILD)/tests/unit/test_external $(BUILD)/tests/unit/test_plugin $(BUILD)/tests/fuzz/fuzz_reward_plugin: | $(PLUGINS)
 $(BUILD)/tests/unit/test_external $(BUILD)/tests/unit/test_step_rewards: | $(BUILD)/tests/reward-child
 
 tests: $(BINS) $(PLUGINS) $(UNIT_BINS) $(TOOL_BINS) $(FUZZ_BINS) $(OPS_BIN) ## Build the tests without running them
@@ -241,7 +241,7 @@ test-ops: tests ## Op-level comparison and gradient checks only
 	$(Q)$(RUNNER) $(if $(OPS_BIN),"$(OPS_BIN) test" "$(OPS_BIN) grad")
 test-integration: tests ## Real processes on real sockets
 	$(Q)$(RUNNER) $(INTEGRATION)
-THREADED := base endpoint link fleet pool server curve ops security text tokenizer_use encode backend collect halt score external remote
+THREADED := base endpoint link fleet pool server curve ops security text tokenizer_use encode backend collect halt score external remote plugin http_reward
 test-threads: tests ## What runs on several threads: what make tsan looks at
 	$(Q)$(RUNNER) $(foreach t,$(THREADED),$(BUILD)/tests/unit/test_$(t)) "$(OPS_BIN) test -o matmul" tests/integration/env_server.sh tests/integration/broker.sh
 test-chaos: tests ## Faults: kills, stalls, partitions, spoiled messages; a minute
