@@ -178,15 +178,14 @@ static void page_status(tg_ops *o, tg_http_reply *r) {
 
 static void on_request(void *arg, const char *path, tg_http_reply *r) {
     tg_ops *o = arg;
+    tg_ops_check(o); /* as of now, not of the last tick */
     if (!strcmp(path, "/metrics")) {
         page_metrics(o, r);
     } else if (!strcmp(path, "/livez")) {
         tg_buf_puts(&r->body, "ok\n"); /* the loop turned, or there would be no answer */
     } else if (!strcmp(path, "/readyz")) {
-        tg_ops_check(o);
         page_health(o, o->ready, r);
     } else if (!strcmp(path, "/startupz")) {
-        tg_ops_check(o);
         page_health(o, o->started, r);
     } else if (!strcmp(path, "/status")) {
         page_status(o, r);
