@@ -45,7 +45,7 @@ tg_status tg_address_check(const char *address, tg_error *err) {
 }
 
 /* The folder of an ipc path, made private if we make it. An existing folder keeps its mode: the
- * socket itself is created for this user alone (endpoint.c). */
+ * socket itself is created for this user alone (ipc.c). */
 static tg_status prepare_folder(const char *path, tg_error *err) {
     const char *slash = strrchr(path, '/');
     if (!slash || slash == path) return TG_OK;

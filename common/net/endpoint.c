@@ -1,4 +1,5 @@
-/* An endpoint's life: the socket with its options, the handles on the loop, the end. Everything runs on the loop's thread. */
+/* An endpoint's life: the socket with its options, the handles on the loop, the end. Everything runs on the loop's thread. ipc://
+ * addresses are endpoint_ipc.c's, tcp:// ones libzmq's. */
 #include "common/net/endpoint.h"
 
 #include "common/base/alloc.h"
@@ -10,7 +11,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum {
     HANDSHAKE_MS = 5000, /* a connection that does not speak ZMTP is dropped after this */
@@ -21,6 +21,7 @@ enum {
     RECONNECT_MAX_MS = 1000,
     BACKLOG =
         4096, /* connections that may arrive at once, e.g. ten thousand clients of a broker that restarts */
+    QUEUE = 1024,
     QUEUE_BYTES = 16 << 20,
     N_HANDLES = 5
 };
@@ -54,15 +55,9 @@ static tg_status attach(tg_endpoint *ep, tg_error *err) {
         return tg_fail(err, TG_UNAVAILABLE, "%s: cannot connect: %s", ep->address,
                        zmq_strerror(zmq_errno()));
     }
-    /* Connecting to a socket file needs write permission: 0600 keeps other users out whatever the
-     * folder's mode. */
-    mode_t before = umask(0177);
-    int rc = zmq_bind(ep->socket, ep->address);
-    int why = zmq_errno();
-    umask(before);
-    if (rc != 0)
+    if (zmq_bind(ep->socket, ep->address) != 0)
         return tg_fail(err, TG_UNAVAILABLE, "%s: cannot listen: %s", ep->address,
-                       zmq_strerror(why));
+                       zmq_strerror(zmq_errno()));
     size_t size = sizeof ep->bound;
     if (zmq_getsockopt(ep->socket, ZMQ_LAST_ENDPOINT, ep->bound, &size) != 0) ep->bound[0] = '\0';
     return TG_OK;
@@ -93,9 +88,11 @@ static void close_sockets(tg_endpoint *ep, int linger_ms) {
         zmq_close(ep->socket);
     }
     ep->monitor = ep->socket = NULL;
+    if (ep->ipc) tg_ipc_shut(ep->ipc);
 }
 
 static void release(tg_endpoint *ep) {
+    tg_ipc_destroy(&ep->ipc);
     tg_outqueue_fini(&ep->out);
     tg_buf_fini(&ep->scratch);
     tg_arena_fini(&ep->encode);
@@ -122,8 +119,8 @@ static void on_prepare(uv_prepare_t *prepare) {
     if (!ep->settled) tg_endpoint_poll(ep);
 }
 
-static bool start_poll(tg_endpoint *ep, uv_loop_t *loop, uv_poll_t *poll, void *socket) {
-    if (uv_poll_init(loop, poll, socket_fd(socket)) != 0) return false;
+static bool start_poll(tg_endpoint *ep, uv_loop_t *loop, uv_poll_t *poll, uv_os_sock_t fd) {
+    if (uv_poll_init(loop, poll, fd) != 0) return false;
     ep->handles++;
     poll->data = ep;
     return uv_poll_start(poll, UV_READABLE, on_poll) == 0; /* never UV_WRITABLE: it would spin */
@@ -136,9 +133,10 @@ static bool start_handles(tg_endpoint *ep, uv_loop_t *loop) {
     uv_timer_init(loop, &ep->retry);
     ep->handles = 3;
     ep->prepare.data = ep->idle.data = ep->retry.data = ep;
+    if (ep->ipc) return start_poll(ep, loop, &ep->poll, tg_ipc_fd(ep->ipc));
     uv_prepare_start(&ep->prepare, on_prepare);
-    return start_poll(ep, loop, &ep->poll, ep->socket) &&
-           start_poll(ep, loop, &ep->monitor_poll, ep->monitor);
+    return start_poll(ep, loop, &ep->poll, socket_fd(ep->socket)) &&
+           start_poll(ep, loop, &ep->monitor_poll, socket_fd(ep->monitor));
 }
 
 static void on_closed(uv_handle_t *handle) {
@@ -150,6 +148,7 @@ void tg_endpoint_close(tg_endpoint **out, int linger_ms) {
     tg_endpoint *ep = *out;
     if (!ep) return;
     *out = NULL;
+    if (ep->ipc) tg_endpoint_linger_ipc(ep, linger_ms);
     ep->closed = true;
     if (ep->handles == 0) {
         close_sockets(ep, linger_ms);
@@ -164,12 +163,22 @@ void tg_endpoint_close(tg_endpoint **out, int linger_ms) {
     close_sockets(ep, linger_ms);
 }
 
+static tg_status start(tg_endpoint *ep, uv_loop_t *loop, tg_error *err) {
+    return start_handles(ep, loop)
+               ? TG_OK
+               : tg_fail(err, TG_UNAVAILABLE, "%s: the event loop is full", ep->address);
+}
+
 static tg_status open_all(tg_endpoint *ep, uv_loop_t *loop, tg_error *err) {
     const tg_security *sec = tg_net_security(ep->net);
     bool open = ep->opts.insecure || sec;
     tg_status st = ep->opts.listen ? tg_address_prepare(ep->address, open, err)
                                    : tg_address_check(ep->address, err);
     if (st != TG_OK) return st;
+    if (tg_address_is_ipc(ep->address)) {
+        st = tg_endpoint_open_ipc(ep, err);
+        return st == TG_OK ? start(ep, loop, err) : st;
+    }
     ep->socket = zmq_socket(tg_net_context(ep->net), ep->opts.listen ? ZMQ_ROUTER : ZMQ_DEALER);
     if (!ep->socket)
         return tg_fail(err, TG_UNAVAILABLE, "no ZeroMQ socket: %s", zmq_strerror(zmq_errno()));
@@ -178,9 +187,7 @@ static tg_status open_all(tg_endpoint *ep, uv_loop_t *loop, tg_error *err) {
     if (st != TG_OK) return st;
     if ((st = open_monitor(ep, err)) != TG_OK) return st;
     if ((st = attach(ep, err)) != TG_OK) return st;
-    return start_handles(ep, loop)
-               ? TG_OK
-               : tg_fail(err, TG_UNAVAILABLE, "%s: the event loop is full", ep->address);
+    return start(ep, loop, err);
 }
 
 tg_status tg_endpoint_open(tg_endpoint **out, tg_net *net, uv_loop_t *loop,
@@ -195,7 +202,8 @@ tg_status tg_endpoint_open(tg_endpoint **out, tg_net *net, uv_loop_t *loop,
     ep->send_limit = ep->opts.max_message;
     if (ep->opts.handshake_ms <= 0) ep->opts.handshake_ms = HANDSHAKE_MS;
     if (ep->opts.high_water <= 0) ep->opts.high_water = 1024;
-    if (ep->opts.max_queue == 0) ep->opts.max_queue = 1024;
+    if (ep->opts.max_queue == 0) /* libzmq holds as many again on both sides */
+        ep->opts.max_queue = tg_address_is_ipc(opts->address) ? 3 * QUEUE : QUEUE;
     if (ep->opts.max_queue_bytes == 0) ep->opts.max_queue_bytes = QUEUE_BYTES;
     ep->out.max_count = ep->opts.max_queue;
     ep->out.max_bytes = ep->opts.max_queue_bytes;

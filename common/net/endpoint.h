@@ -1,4 +1,4 @@
-/* One ZeroMQ socket on a libuv loop, speaking whole typed messages.
+/* One ZeroMQ address on a libuv loop, speaking whole typed messages: tcp:// through libzmq, ipc:// without its thread (ipc.h).
  *
  *     tg_net_create(&net, err);
  *     tg_endpoint_open(&ep, net, loop, &opts, err);   // listens (ROUTER) or dials (DEALER)
@@ -35,8 +35,8 @@ typedef struct tg_endpoint_opts {
     bool recycle;        /* messages are freed on the loop's thread: their memory is used again */
     size_t max_message;  /* 0: TG_LIMIT_MESSAGE */
     int handshake_ms;    /* a connection that is none yet after this is dropped; 0: 5000 */
-    int high_water;      /* messages libzmq may hold per peer and direction; 0: 1024 */
-    size_t max_queue;    /* further messages held per peer when libzmq takes no more; 0: 1024 */
+    int high_water;      /* tcp: messages libzmq may hold per peer and direction; 0: 1024 */
+    size_t max_queue;    /* further messages held per peer that takes no more; 0: 1024, ipc 3072 */
     size_t max_queue_bytes; /* 0: 16 MiB; one message is always held, whatever its size */
     /* msg is the receiver's: tg_msg_free. May close the endpoint. */
     void (*on_message)(void *arg, tg_peer peer, const tg_frame *head, void *msg);
@@ -65,7 +65,7 @@ typedef struct tg_endpoint_stats {
 /* opts is copied (the address too). TG_DENIED: a listening address that would be open to others. */
 tg_status tg_endpoint_open(tg_endpoint **out, tg_net *net, uv_loop_t *loop,
                            const tg_endpoint_opts *opts, tg_error *err) TG_MUST_CHECK;
-/* The socket is closed at once (libzmq goes on delivering for linger_ms); no callback comes after
+/* The socket is closed at once (libzmq goes on delivering for linger_ms; ipc: what is queued has so long to leave); no callback comes after
  * this. The memory is released by the loop, which must turn once more before uv_loop_close. */
 void tg_endpoint_close(tg_endpoint **ep, int linger_ms);
 
@@ -76,7 +76,7 @@ tg_status tg_endpoint_send(tg_endpoint *ep, tg_peer peer, const tg_frame *head, 
 /* The largest message that may be sent (max_message at first): the other side drops the connection of a peer
  * that sends more than it takes. */
 void tg_endpoint_limit_send(tg_endpoint *ep, size_t max_message);
-/* Messages to this peer that libzmq has not taken yet. */
+/* Messages to this peer that were not taken yet. */
 size_t tg_endpoint_queued(const tg_endpoint *ep, tg_peer peer);
 /* Drops what is queued for a peer. */
 void tg_endpoint_forget(tg_endpoint *ep, tg_peer peer);

@@ -13,8 +13,7 @@
 #include <string.h>
 
 enum {
-    DRAIN_BUDGET = 256, /* messages handled before timers and other sockets get their turn */
-    RETRY_MS = 50       /* a look at blocked queues even if libzmq never signals */
+    RETRY_MS = 50 /* a look at blocked queues even if libzmq never signals */
 };
 
 static void answer_error(tg_endpoint *ep, tg_peer peer, const tg_frame *head, tg_code code,
@@ -40,7 +39,7 @@ static void handle_bad(tg_endpoint *ep, tg_peer peer, const tg_frame *head, cons
     answer_error(ep, peer, head, TG_CODE_PROTOCOL, err->msg);
 }
 
-static void handle_frame(tg_endpoint *ep, tg_peer peer, zmq_msg_t *part, bool whole) {
+void tg_endpoint_handle(tg_endpoint *ep, tg_peer peer, const void *bytes, size_t len, bool whole) {
     tg_frame head = {0};
     tg_error err;
     void *msg = NULL;
@@ -50,18 +49,15 @@ static void handle_frame(tg_endpoint *ep, tg_peer peer, zmq_msg_t *part, bool wh
     } else if (!whole) {
         st = tg_fail(&err, TG_PROTOCOL, "a frame is one message part");
     } else {
-        st = tg_frame_decode_from(ep->pool, zmq_msg_data(part), zmq_msg_size(part), &head, &msg,
-                                  &err);
+        st = tg_frame_decode_from(ep->pool, bytes, len, &head, &msg, &err);
     }
     if (st != TG_OK) {
         handle_bad(ep, peer, &head, &err);
         return;
     }
     ep->stats.received++;
-    ep->stats.received_bytes += zmq_msg_size(part);
-    ep->at_hand = part;
+    ep->stats.received_bytes += len;
     ep->opts.on_message(ep->opts.arg, peer, &head, msg);
-    ep->at_hand = NULL;
 }
 
 /* One whole multipart; false when there was none. */
@@ -87,7 +83,9 @@ static bool receive_one(tg_endpoint *ep) {
         zmq_msg_init(&rest);
         more = zmq_msg_recv(&rest, ep->socket, ZMQ_DONTWAIT) >= 0 && zmq_msg_more(&rest);
     }
-    handle_frame(ep, peer, &part, whole);
+    ep->at_hand = &part;
+    tg_endpoint_handle(ep, peer, zmq_msg_data(&part), zmq_msg_size(&part), whole);
+    ep->at_hand = NULL;
     zmq_msg_close(&part);
     return true;
 }
@@ -102,6 +100,7 @@ bool tg_endpoint_user(const tg_endpoint *ep, tg_user *out) {
 }
 
 int tg_endpoint_fd(const tg_endpoint *ep) {
+    if (ep->ipc) return ep->at_hand_fd;
     return ep->at_hand ? zmq_msg_get(ep->at_hand, ZMQ_SRCFD) : -1;
 }
 
@@ -162,11 +161,16 @@ static void on_retry(uv_timer_t *timer) {
     tg_endpoint_poll(timer->data);
 }
 
-void tg_endpoint_poll(tg_endpoint *ep) {
-    if (ep->draining || ep->closed) return;
-    ep->draining = true;
-    tg_outqueue_unblock(&ep->out);
-    int budget = DRAIN_BUDGET;
+void tg_endpoint_retry_queued(tg_endpoint *ep) {
+    if (!ep->out.peers) {
+        uv_timer_stop(&ep->retry);
+    } else if (!uv_is_active((uv_handle_t *)&ep->retry)) {
+        uv_timer_start(&ep->retry, on_retry, RETRY_MS, RETRY_MS);
+    }
+}
+
+static void poll_zmq(tg_endpoint *ep) {
+    int budget = TG_ENDPOINT_BUDGET;
     while (budget > 0 && !ep->closed) {
         int events = socket_events(ep);
         bool did = (events & ZMQ_POLLIN) && receive_one(ep);
@@ -178,16 +182,22 @@ void tg_endpoint_poll(tg_endpoint *ep) {
     ep->settled = budget > 0;
     if (!ep->closed && budget > 0)
         drain_monitor(ep); /* last: what was sent before the end counts; may send, and unsettle */
-    ep->draining = false;
     if (ep->closed) return;
     if (ep->settled) {
         uv_idle_stop(&ep->idle);
     } else {
         uv_idle_start(&ep->idle, on_idle);
     }
-    if (!ep->out.peers) {
-        uv_timer_stop(&ep->retry);
-    } else if (!uv_is_active((uv_handle_t *)&ep->retry)) {
-        uv_timer_start(&ep->retry, on_retry, RETRY_MS, RETRY_MS);
-    }
+}
+
+void tg_endpoint_poll(tg_endpoint *ep) {
+    if (ep->draining || ep->closed) return;
+    ep->draining = true;
+    tg_outqueue_unblock(&ep->out);
+    if (ep->ipc)
+        tg_endpoint_poll_ipc(ep);
+    else
+        poll_zmq(ep);
+    ep->draining = false;
+    if (!ep->closed) tg_endpoint_retry_queued(ep);
 }

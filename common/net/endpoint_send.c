@@ -21,7 +21,16 @@ static size_t peer_unpack(tg_peer peer, unsigned char id[8]) {
 
 typedef enum sent { SENT, BLOCKED, GONE } sent;
 
-static sent send_now(tg_endpoint *ep, tg_peer peer, const void *bytes, size_t len) {
+static sent send_ipc(tg_endpoint *ep, tg_peer peer, const void *bytes, size_t len) {
+    switch (tg_ipc_send(ep->ipc, peer, bytes, len)) {
+    case TG_IPC_SENT: return SENT;
+    case TG_IPC_BLOCKED: return BLOCKED;
+    case TG_IPC_GONE: break;
+    }
+    return GONE;
+}
+
+static sent send_zmq(tg_endpoint *ep, tg_peer peer, const void *bytes, size_t len) {
     if (ep->opts.listen) {
         unsigned char id[8];
         size_t id_len = peer_unpack(peer, id);
@@ -29,9 +38,14 @@ static sent send_now(tg_endpoint *ep, tg_peer peer, const void *bytes, size_t le
             return errno == EAGAIN ? BLOCKED : GONE;
     }
     if (zmq_send(ep->socket, bytes, len, ZMQ_DONTWAIT) < 0) return errno == EAGAIN ? BLOCKED : GONE;
-    ep->stats.sent++;
-    ep->stats.sent_bytes += len;
     return SENT;
+}
+
+static sent send_now(tg_endpoint *ep, tg_peer peer, const void *bytes, size_t len) {
+    sent result = ep->ipc ? send_ipc(ep, peer, bytes, len) : send_zmq(ep, peer, bytes, len);
+    ep->stats.sent += result == SENT;
+    ep->stats.sent_bytes += result == SENT ? len : 0;
+    return result;
 }
 
 void tg_endpoint_limit_send(tg_endpoint *ep, size_t max_message) {
@@ -40,7 +54,7 @@ void tg_endpoint_limit_send(tg_endpoint *ep, size_t max_message) {
 
 /* The frame in ep->scratch: sent, or queued. */
 static tg_status post(tg_endpoint *ep, tg_peer peer, tg_error *err) {
-    tg_endpoint_look_again(ep);
+    if (!ep->ipc) tg_endpoint_look_again(ep);
     if (!tg_outqueue_find(&ep->out, peer)) { /* else it must wait behind those */
         sent result = send_now(ep, peer, ep->scratch.data, ep->scratch.len);
         if (result == SENT) return TG_OK;
@@ -48,7 +62,7 @@ static tg_status post(tg_endpoint *ep, tg_peer peer, tg_error *err) {
             return tg_fail(err, TG_UNAVAILABLE, "the peer is not connected any more");
     }
     switch (tg_outqueue_push(&ep->out, peer, ep->scratch.data, ep->scratch.len)) {
-    case TG_OUTQUEUE_OK: return TG_OK;
+    case TG_OUTQUEUE_OK: tg_endpoint_retry_queued(ep); return TG_OK;
     case TG_OUTQUEUE_NOMEM: return tg_fail_nomem(err, ep->scratch.len);
     case TG_OUTQUEUE_FULL: break;
     }

@@ -19,8 +19,7 @@ struct tg_net {
     tg_zap *zap;
 };
 
-/* Every connection is a descriptor, and libzmq may end the process when there is none left for a connection to a socket of
- * the file system: take all that the administrator allows. */
+/* Every connection is a descriptor: take all that the administrator allows. */
 static void raise_descriptor_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;

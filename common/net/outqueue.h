@@ -1,4 +1,4 @@
-/* Messages that libzmq did not take yet, bounded for each peer. Internal to common/net. */
+/* Messages that were not taken yet, bounded for each peer. Internal to common/net. */
 #ifndef TG_NET_OUTQUEUE_H
 #define TG_NET_OUTQUEUE_H
 
@@ -18,7 +18,7 @@ typedef struct tg_outpeer {
     uint64_t peer;
     tg_outmsg *first, *last;
     size_t count, bytes;
-    bool blocked; /* tried in this round, libzmq said no */
+    bool blocked; /* tried in this round, not taken */
 } tg_outpeer;
 
 typedef struct tg_outqueue {

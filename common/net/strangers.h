@@ -1,8 +1,8 @@
 /* Connections of a listening link that have not said Hello, or whose session is over: they are cut after a while, so that nobody
  * fills the table of files by connecting and keeping silent. Internal to common/net; the loop's thread only.
  *
- * libzmq cannot drop a single peer of a ROUTER. The connection's file descriptor, which it reports, can be shut down: libzmq then
- * finds the end of the connection and closes it. What it reports is read right before, so a number that was given to
+ * libzmq cannot drop a single peer of a ROUTER. The connection's file descriptor, which it reports, can be shut down: the end of the
+ * connection is then found, and it is closed. What it reports is read right before, so a number that was given to
  * another connection meanwhile is a matter of microseconds, and costs that one a reconnection. */
 #ifndef TG_NET_STRANGERS_H
 #define TG_NET_STRANGERS_H
