@@ -17,6 +17,9 @@ enum {
     /* The kernel gives a tcp connection up when what was sent is not acknowledged for so long; the link's heartbeats see to
      * it that something is sent. ZeroMQ's own heartbeats would cost a walk over all timers at every message. */
     UNACKNOWLEDGED_MS = 6000,
+    /* Of one attempt: the kernel's own pauses between attempts double to more than a minute, and a network that heals would not be
+     * noticed for as long. */
+    CONNECT_MS = 1500,
     RECONNECT_MS = 100,
     RECONNECT_MAX_MS = 1000,
     BACKLOG =
@@ -40,6 +43,7 @@ static tg_status configure(tg_endpoint *ep, tg_error *err) {
               zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &max_message, sizeof max_message) == 0 &&
               set_int(s, ZMQ_HANDSHAKE_IVL, ep->opts.handshake_ms) &&
               set_int(s, ZMQ_TCP_MAXRT, UNACKNOWLEDGED_MS) && set_int(s, ZMQ_TCP_KEEPALIVE, 1) &&
+              set_int(s, ZMQ_CONNECT_TIMEOUT, CONNECT_MS) &&
               set_int(s, ZMQ_RECONNECT_IVL, RECONNECT_MS) &&
               set_int(s, ZMQ_RECONNECT_IVL_MAX, RECONNECT_MAX_MS) &&
               set_int(s, ZMQ_IPV6, strchr(ep->address, '[') != NULL);

@@ -4,7 +4,7 @@
 # A worker works again within three heartbeats of the healing. Every worker but one has a network namespace and a cable of its own
 # (needs root).
 . tests/support/servers.sh
-hub=tg-hub-$$ loops=$(size 2 8) deadline=$(size 4000 10000) wanted=$(size 4 300)
+hub=tg-hub-$$ loops=$(size 2 12) deadline=$(size 4000 10000) wanted=$(size 4 300)
 beat=$(size 200 1000)
 away() { echo "tg-$1-$$"; }
 end_networks() { for ((i = 0; i < loops; i++)); do ip netns del "$(away $i)"; done; ip netns del $hub; }
