@@ -257,6 +257,7 @@ static void on_tick(uv_timer_t *timer) {
     tg_fleet_check_deadlines(f, now);
     tg_fleet_resend(f, now);
     retry_those_due(f, now);
+    tg_fleet_place_waiting(f); /* on a worker that was full a while ago */
     gather_stats(f);
     leave(f);
 }

@@ -18,6 +18,7 @@ enum {
     TG_FLEET_TICK_MS = 50,
     TG_FLEET_RETRY_MS = 50, /* doubling to RETRY_MAX */
     TG_FLEET_RETRY_MAX_MS = 1600,
+    TG_FLEET_FULL_MS = 500,
     TG_FLEET_RESEND_MS = 2000, /* without an answer, the same request is sent again */
     TG_FLEET_WHY = 256,
     TG_FLEET_FLIGHTS = 1024 /* messages whose times are remembered; a power of 2 */
@@ -44,6 +45,7 @@ typedef struct tg_fleet_worker {
     struct tg_fleet_worker *next;
     tg_session *session;
     uint32_t load, capacity; /* slots */
+    uint64_t full_until_ms;  /* it refused a slot: others may have taken its room, for a while */
     uint32_t max_batch;      /* items of one message that it takes */
     size_t max_tokens;       /* of one message, before the last item */
     bool draining, detached;

@@ -42,9 +42,11 @@ void tg_slot_enqueue(tg_slot_queue *q, tg_fleet_slot *s) {
 
 static tg_fleet_worker *least_loaded(const tg_fleet *f) {
     tg_fleet_worker *best = NULL;
+    uint64_t now = 0;
     for (tg_fleet_worker *w = f->workers; w; w = w->next) {
         if (w->scores || w->draining || w->detached || (w->capacity && w->load >= w->capacity))
             continue;
+        if (w->full_until_ms && w->full_until_ms > (now ? now : (now = tg_clock_ms()))) continue;
         if (!best || w->load < best->load) best = w;
     }
     return best;
@@ -215,7 +217,7 @@ void tg_fleet_slots_opened(tg_fleet *f, tg_fleet_worker *w, uint64_t seq,
         next = s->mate;
         if (s->stage != TG_STAGE_OPENING || s->seq != seq || !s->waits) continue;
         tg_fleet_slot_leave(f, s);
-        w->capacity = w->load ? w->load : 1;
+        w->full_until_ms = tg_clock_ms() + TG_FLEET_FULL_MS;
         wait_a_while(f, s);
     }
     if (f->opts.ops->on_change) f->opts.ops->on_change(f->opts.arg);
@@ -357,7 +359,7 @@ static void slot_failed(tg_fleet *f, tg_fleet_slot *s, const tg_wire_error *e) {
         s->call.sent = false;
         wait_a_while(f, s);
     } else if (s->stage == TG_STAGE_OPENING && e->code != TG_CODE_DRAINING) {
-        s->worker->capacity = s->worker->load > 1 ? s->worker->load - 1 : 1; /* takes no more */
+        s->worker->full_until_ms = tg_clock_ms() + TG_FLEET_FULL_MS;
         tg_fleet_slot_leave(f, s);
         wait_a_while(f, s);
     } else if (retry_later(f, s, e->code)) {
