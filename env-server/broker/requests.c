@@ -97,6 +97,13 @@ static void cancel(tg_broker *b, tg_session *session, tg_broker_client *c, const
 
 /* ---- resets --------------------------------------------------------------------------------- */
 
+/* A call that the fleet did not take. */
+static tg_code code_of(tg_status st) {
+    return st == TG_NOMEM   ? TG_CODE_OVERLOADED
+           : st == TG_USAGE ? TG_CODE_INVALID_ARGUMENT
+                            : TG_CODE_INTERNAL;
+}
+
 static bool same_reset(const tg_reset_item *a, const tg_reset_item *b) {
     return a->seed == b->seed && a->split == b->split && a->has_sample == b->has_sample &&
            (!a->has_sample || a->sample == b->sample);
@@ -128,8 +135,10 @@ static void reset_one(tg_broker *b, tg_broker_client *c, tg_broker_request *q,
         item.slot = s->place;
         tg_broker_slot_begin(s, x);
         s->request = q;
-        if (tg_fleet_reset(b->fleet, &item, want_text, deadline(0, CALL_MS), &err) != TG_OK)
-            refuse_reset(b, q, x, TG_CODE_INTERNAL, err.msg);
+        tg_status st = tg_fleet_reset(b->fleet, &item, want_text, deadline(0, CALL_MS), &err);
+        if (st == TG_OK) return;
+        s->request = NULL;
+        refuse_reset(b, q, x, code_of(st), err.msg);
     }
 }
 
@@ -178,9 +187,9 @@ static void step_one(tg_broker *b, tg_broker_client *c, tg_broker_request *q, co
         s->asked_step = x->step, s->asked_hash = hash;
         s->request = q;
         tg_status st = tg_fleet_step(b->fleet, &item, want_text, deadline_ms, &err);
-        if (st != TG_OK)
-            refuse_step(b, q, x, st == TG_USAGE ? TG_CODE_INVALID_ARGUMENT : TG_CODE_INTERNAL,
-                        err.msg);
+        if (st == TG_OK) return;
+        s->request = NULL;
+        refuse_step(b, q, x, code_of(st), err.msg);
     }
 }
 
@@ -219,8 +228,10 @@ static void restore_one(tg_broker *b, tg_broker_client *c, tg_broker_request *q,
                                                  .has_sample = true,
                                                  .sample = x->sample});
         s->request = q;
-        if (tg_fleet_restore(b->fleet, &item, deadline(0, CALL_MS), &err) != TG_OK)
-            refuse_restore(b, q, x, TG_CODE_INTERNAL, err.msg);
+        tg_status st = tg_fleet_restore(b->fleet, &item, deadline(0, CALL_MS), &err);
+        if (st == TG_OK) return;
+        s->request = NULL;
+        refuse_restore(b, q, x, code_of(st), err.msg);
     }
 }
 
@@ -338,7 +349,10 @@ static bool at_once(tg_msg_type type) {
 
 void tg_broker_take(tg_broker *b, tg_session *session, const tg_frame *head, void *msg) {
     handler *handle = handler_of(head->type);
-    if (b->draining && head->type != TG_MSG_SNAPSHOT) {
+    if (head->type ==
+        TG_MSG_ERROR) { /* about an answer that it could not read: errors are never answered */
+        tg_msg_free(msg);
+    } else if (b->draining && head->type != TG_MSG_SNAPSHOT) {
         tg_session_send_error(session, head, TG_CODE_DRAINING, "this broker is shutting down");
         tg_msg_free(msg);
     } else if (handle) {
