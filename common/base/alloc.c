@@ -1,21 +1,30 @@
-/* The two counters are the only mutable globals besides the log sink; both are atomic. */
+/* The three counters are the only mutable globals besides the log sink; all are atomic. */
 #include "common/base/alloc.h"
+
+#include "common/base/alloc_faults.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 static atomic_int_fast64_t fail_countdown = -1;
+static atomic_int_fast64_t fail_period;
 static atomic_uint_fast64_t call_count;
 
 static bool allowed(void) {
-    atomic_fetch_add_explicit(&call_count, 1, memory_order_relaxed);
+    uint64_t n = atomic_fetch_add_explicit(&call_count, 1, memory_order_relaxed);
+    int64_t period = atomic_load_explicit(&fail_period, memory_order_relaxed);
+    if (period > 0 && (n * 0x9e3779b97f4a7c15u >> 33) % (uint64_t)period == 0) return false;
     if (atomic_load_explicit(&fail_countdown, memory_order_relaxed) < 0) return true;
     return atomic_fetch_sub_explicit(&fail_countdown, 1, memory_order_relaxed) != 0;
 }
 
 void tg_alloc_fail_after(int64_t n) {
     atomic_store(&fail_countdown, n);
+}
+
+void tg_alloc_fail_every(int64_t k) {
+    atomic_store(&fail_period, k);
 }
 
 uint64_t tg_alloc_calls(void) {

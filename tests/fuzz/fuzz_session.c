@@ -131,7 +131,7 @@ static void any_frame(peer *p, input *in, bool damage) {
     size_t len = next(in);
     tg_buf b = {0};
     tg_slot_list none = {0};
-    tg_frame head = {type == TG_MSG_BYE ? TG_MSG_STEP : TG_MSG_CANCEL, 0, p->session, ++p->seq};
+    tg_frame head = {TG_MSG_CANCEL, 0, p->session, ++p->seq};
     TG_ASSERT(tg_frame_encode(&head, &none, &b, NULL) == TG_OK);
     memcpy(frame, b.data, TG_FRAME_HEADER);
     frame[4] = (unsigned char)type;
