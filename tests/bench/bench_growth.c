@@ -101,6 +101,13 @@ static double measure(tg_backend *be, const shape *s, double *mb) {
     return seconds;
 }
 
+/* Multiply-adds of a step, counted as two. */
+static double flops_of(const shape *s) {
+    const double C = 384, tokens = (double)s->tokens * s->batch;
+    return 6 * tokens *
+           (12 * C * C * s->layers + C * s->vocab + C * s->layers * (double)(s->tokens + 1));
+}
+
 int main(void) {
     tg_backend *be;
     must(tg_backend_open(&be, "cpu", 0, &err));
@@ -122,7 +129,7 @@ int main(void) {
             printf("\n");
             char name[64];
             snprintf(name, sizeof name, "growth/%s_%d", names[what], *grown[what]);
-            tg_bench_line(&(tg_bench_result){name, seconds, .peak_mb = mb});
+            tg_bench_line(&(tg_bench_result){name, seconds, flops_of(&s), .peak_mb = mb});
             last = seconds;
             last_mb = mb;
         }

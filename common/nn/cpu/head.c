@@ -10,7 +10,10 @@
 
 #include <math.h>
 
-enum { ROWS = 2048, PANEL = 4096, LOGIT_FLOATS = 4 << 20, TILE = 256 };
+/* Rows of logits lie a cache line further apart than they are long: at a power of two every row would fall into the same few places of
+ * the caches, and a tile would not stay there until its gradient is taken. */
+enum { ROWS = 2048, PANEL = 4096, LOGIT_FLOATS = 4 << 20, TILE = 256, GAP = 16 };
+enum { LOGIT_ROOM = LOGIT_FLOATS + ROWS * GAP };
 
 typedef struct row_stats {
     double top, sum, weighted;
@@ -43,8 +46,8 @@ static int panel_columns(int rows, int V) {
 static void set_space(head_job *j, tg_backend *be, int i, int rows, int V) {
     j->panel = panel_columns(rows, V); /* kept or not: the same sums, bit by bit */
     j->space = j->extra.kept ? j->extra.kept + (size_t)i * (size_t)V
-                             : tg_backend_scratch(be, LOGIT_FLOATS * sizeof(float));
-    j->ld = (size_t)(j->extra.kept ? V : j->panel);
+                             : tg_backend_scratch(be, LOGIT_ROOM * sizeof(float));
+    j->ld = (size_t)(j->extra.kept ? V : j->panel + GAP);
 }
 
 /* Goes on to the panel that begins with token `first`; returns its columns. */
@@ -166,7 +169,7 @@ void tg_cpu_head_forward(tg_backend *be, float *logp, float *entropy, float *lse
         int rows = TG_MIN(ROWS, n - i);
         char *at = tg_backend_scratch(be, TG_CPU_OP_FLOATS * sizeof(float));
         set_space(&j, be, i, rows, V);
-        j.stats = (row_stats *)(at + LOGIT_FLOATS * sizeof(float));
+        j.stats = (row_stats *)(at + LOGIT_ROOM * sizeof(float));
         j.token = (float *)(j.stats + ROWS);
         j.part = (tg_softmax_part *)(j.token + ROWS);
         TG_ASSERT((char *)(j.part + (size_t)rows * j.parts) <=
