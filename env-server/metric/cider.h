@@ -6,23 +6,14 @@
 #define TG_ENV_CIDER_H
 
 #include "common/base/status.h"
+#include "env-server/metric/cider_df.h"
 #include "env-server/metric/metric.h"
-#include "env-server/datapool/datapool.h"
-#include "env-server/metric/splitter.h"
 
-/* Document frequencies, read-only after they are read. */
-typedef struct tg_cider_df tg_cider_df;
-/* Each line is one sample: a JSON list of its reference texts, or one text as it stands. */
-tg_status tg_cider_df_read(tg_cider_df **out, const char *path, const tg_splitter *splitter,
-                           tg_error *err) TG_MUST_CHECK;
-/* Of all references of a data pool. */
-tg_status tg_cider_df_pool(tg_cider_df **out, const tg_datapool *pool, const tg_splitter *splitter,
-                           tg_error *err) TG_MUST_CHECK;
-void tg_cider_df_destroy(tg_cider_df **df);
-
-/* out[i] of every item; df NULL: the items' own references. Items without references get 0. */
+/* out[i] of every item; df NULL: the items' own references. Items without references get 0.
+ * threads: as tg_metric_input has them. */
 tg_status tg_cider_score(const tg_metric_item *items, size_t n, const tg_splitter *splitter,
-                         const tg_cider_df *df, double *out, tg_error *err) TG_MUST_CHECK;
+                         const tg_cider_df *df, int threads, double *out,
+                         tg_error *err) TG_MUST_CHECK;
 
 /* CIDEr-D as it is configured. Read-only after open. */
 typedef struct tg_cider_options {
@@ -45,7 +36,7 @@ tg_status tg_cider_open(tg_cider *c, const tg_cider_options *o, const tg_open_co
 void tg_cider_close(tg_cider *c);
 /* out[i] of every item, *mean of the corpus. Under compat, samples of one prompt are one sample, with the text and
  * references of the last. */
-tg_status tg_cider_corpus(const tg_cider *c, const tg_metric_item *items, size_t n, double *out,
-                          double *mean, tg_error *err) TG_MUST_CHECK;
+tg_status tg_cider_corpus(const tg_cider *c, const tg_metric_item *items, size_t n, int threads,
+                          double *out, double *mean, tg_error *err) TG_MUST_CHECK;
 
 #endif

@@ -40,13 +40,14 @@ static bool has_words(const tg_metric_item *items, size_t n) {
     return false;
 }
 
-tg_status tg_cider_corpus(const tg_cider *c, const tg_metric_item *items, size_t n, double *out,
-                          double *mean, tg_error *err) {
+tg_status tg_cider_corpus(const tg_cider *c, const tg_metric_item *items, size_t n, int threads,
+                          double *out, double *mean, tg_error *err) {
     tg_by_prompt by = {0};
     tg_status st = tg_by_prompt_init(&by, items, n, c->compat, err);
     if (st == TG_OK && c->compat && !has_words(by.items, by.n))
         st = tg_fail(err, TG_DATA, "all references are empty");
-    if (st == TG_OK) st = tg_cider_score(by.items, by.n, &c->splitter, c->df, by.values, err);
+    if (st == TG_OK)
+        st = tg_cider_score(by.items, by.n, &c->splitter, c->df, threads, by.values, err);
     if (st == TG_OK) tg_by_prompt_spread(&by, out, mean);
     tg_by_prompt_fini(&by);
     return st;
@@ -67,7 +68,7 @@ static tg_status compute(const void *state, const tg_metric_input *in, tg_metric
     if (st != TG_OK) return st;
     double *values = tg_alloc_array(in->n, sizeof *values), mean;
     if (!values) return tg_fail_nomem(err, in->n * sizeof *values);
-    st = tg_cider_corpus(state, in->items, in->n, values, &mean, err);
+    st = tg_cider_corpus(state, in->items, in->n, in->threads, values, &mean, err);
     if (st == TG_OK) st = tg_metric_emit(out, "lexical/cider", mean, values, in->n, err);
     tg_free(values);
     return st;

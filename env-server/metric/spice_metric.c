@@ -81,7 +81,8 @@ static tg_status compute_spider(const void *state, const tg_metric_input *in, tg
     double *values = tg_alloc_array(2 * in->n, sizeof *values), spice, cider;
     if (!values) return tg_fail_nomem(err, in->n * sizeof *values);
     st = tg_spice_corpus(&s->spice, in, s->compat, values, &spice, err);
-    if (st == TG_OK) st = tg_cider_corpus(&s->cider, in->items, in->n, values + in->n, &cider, err);
+    if (st == TG_OK)
+        st = tg_cider_corpus(&s->cider, in->items, in->n, in->threads, values + in->n, &cider, err);
     for (size_t i = 0; i < in->n; i++) values[i] = (values[i] + values[in->n + i]) / 2;
     if (st == TG_OK)
         st = tg_metric_emit(out, "lexical/spider", (spice + cider) / 2, values, in->n, err);

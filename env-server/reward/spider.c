@@ -57,7 +57,7 @@ static tg_status score_finished(const struct state *s, const tg_metric_item *ite
     if (s->spice_coeff != 0)
         st = tg_spice_corpus(&s->spice, &(tg_metric_input){.items = items, .n = n}, s->compat,
                              values, &mean, err);
-    if (st == TG_OK) st = tg_cider_corpus(&s->cider, items, n, cider, &mean, err);
+    if (st == TG_OK) st = tg_cider_corpus(&s->cider, items, n, 1, cider, &mean, err);
     for (size_t i = 0; i < n && st == TG_OK; i++)
         values[i] = s->spice_coeff * values[i] + s->cider_coeff * cider[i];
     return st;

@@ -92,7 +92,7 @@ static int run(size_t words) {
         for (size_t i = 0; i < pairs && st == TG_OK; i++)
             st = tg_nltk_words(nltk, items[i].text, items[i].text_len, &list, &err);
         keep(&best[1], &start);
-        if (st == TG_OK) st = tg_cider_score(items, pairs, &spaces, NULL, out, &err);
+        if (st == TG_OK) st = tg_cider_score(items, pairs, &spaces, NULL, 1, out, &err);
         keep(&best[2], &start);
     }
     static const char *const names[] = {"meteor", "words", "cider"};

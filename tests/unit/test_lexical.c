@@ -1,6 +1,7 @@
 /* What goldens do not show: errors, definitions by hand, work that fails for want of memory. */
 #include "common/base/alloc.h"
 #include "common/base/file.h"
+#include "common/base/rng.h"
 #include "env-server/metric/cider.h"
 #include "env-server/metric/meteor.h"
 #include "env-server/metric/moses.h"
@@ -122,13 +123,13 @@ TEST(frequencies_from_a_file_give_single_texts_a_value) {
     double v = 0;
     const char *refs[] = {"a dog runs"};
     tg_metric_item item = item_of(&s, refs, 1, "a dog runs");
-    CHECK_OK(tg_cider_score(&item, 1, &spaces, NULL, &v, &err));
+    CHECK_OK(tg_cider_score(&item, 1, &spaces, NULL, 1, &v, &err));
     CHECK_EQ(v, 0); /* alone, every n-gram is in every sample */
     snprintf(path, sizeof path, "%s/df", tg_test_tmpdir());
     static const char lines[] = "[\"a dog runs\", \"the dog\"]\na cat sits\n[\"x y z w\"]\n";
     CHECK_OK(tg_file_write_atomic(path, lines, sizeof lines - 1, &err));
     CHECK_OK(tg_cider_df_read(&df, path, &spaces, &err));
-    CHECK_OK(tg_cider_score(&item, 1, &spaces, df, &v, &err));
+    CHECK_OK(tg_cider_score(&item, 1, &spaces, df, 1, &v, &err));
     CHECK_NEAR(v, 7.5, 1e-12); /* three of four orders agree fully, the text has no 4-gram */
     tg_cider_df_destroy(&df);
     CHECK_OK(tg_file_write_atomic(path, "ok\n[1]\n", 7, &err));
@@ -136,6 +137,75 @@ TEST(frequencies_from_a_file_give_single_texts_a_value) {
     CHECK(strstr(err.msg, "df:2: ") != NULL);
     CHECK_OK(tg_file_write_atomic(path, "", 0, &err));
     CHECK(tg_cider_df_read(&df, path, &spaces, &err) != TG_OK);
+}
+
+TEST(n_grams_have_numbers) {
+    tg_error err = {0};
+    tg_grams g = {0};
+    CHECK_EQ(tg_grams_find(&g, 0, 3), TG_GRAMS_NONE);
+    for (uint32_t w = 0; w < 5000; w++) { /* grows several times */
+        uint32_t nodes[] = {0, 0}, words[] = {w % 1700, w % 1700};
+        CHECK_OK(tg_grams_extend(&g, nodes, words, 2, &err));
+        CHECK_EQ(nodes[0], 1 + w % 1700);
+        CHECK_EQ(nodes[1], nodes[0]);
+    }
+    uint32_t pair[] = {tg_grams_find(&g, 0, 7)}, word[] = {9};
+    CHECK_OK(tg_grams_extend(&g, pair, word, 1, &err));
+    CHECK_EQ(pair[0], 1701);
+    CHECK_EQ(tg_grams_find(&g, 8, 9), 1701);
+    CHECK_EQ(tg_grams_find(&g, 9, 8), TG_GRAMS_NONE);
+    CHECK_EQ(g.count, 1702);
+    tg_grams_fini(&g);
+}
+
+enum { MANY = 700, LONGEST = 40 };
+
+/* Random texts of few words, with empty ones among them, and samples without references. */
+static void random_items(tg_metric_item *items, tg_sample *samples, const char *(*refs)[3]) {
+    static char texts[4 * MANY][LONGEST * 4];
+    tg_rng r = tg_rng_at(3, TG_RNG_TEST, 0, 0);
+    for (int i = 0; i < 4 * MANY; i++) {
+        size_t at = 0;
+        for (uint64_t n = tg_rng_below(&r, LONGEST); n > 0; n--)
+            at += (size_t)sprintf(texts[i] + at, "%u ", (unsigned)tg_rng_below(&r, 60));
+    }
+    for (int i = 0; i < MANY; i++) {
+        for (int k = 0; k < 3; k++) refs[i][k] = texts[4 * i + 1 + k];
+        items[i] = item_of(&samples[i], refs[i], (size_t)(i % 4), texts[4 * i]);
+    }
+}
+
+TEST(cider_has_the_same_bits_for_any_number_of_threads) {
+    static tg_metric_item items[MANY];
+    static tg_sample samples[MANY];
+    static const char *refs[MANY][3];
+    static double one[MANY], more[MANY];
+    char path[600];
+    tg_error err = {0};
+    tg_cider_df *df[2] = {NULL, NULL};
+    random_items(items, samples, refs);
+    snprintf(path, sizeof path, "%s/some", tg_test_tmpdir());
+    static const char lines[] = "1 2 3 4 5\n[\"7 8 9\", \"1 2\"]\n2 3 8\n";
+    CHECK_OK(tg_file_write_atomic(path, lines, sizeof lines - 1, &err));
+    CHECK_OK(tg_cider_df_read(&df[1], path, &spaces, &err));
+    for (int d = 0; d < 2; d++) {
+        double sum = 0;
+        CHECK_OK(tg_cider_score(items, MANY, &spaces, df[d], 1, one, &err));
+        for (int i = 0; i < MANY; i++) sum += one[i];
+        CHECK(sum > 0);
+        for (int threads = 2; threads <= 9; threads += threads == 3 ? 6 : 1) {
+            memset(more, 0xff, sizeof more);
+            CHECK_OK(tg_cider_score(items, MANY, &spaces, df[d], threads, more, &err));
+            CHECK(!memcmp(one, more, sizeof one));
+        }
+    }
+    for (int64_t k = 0; k < 120; k++) {
+        tg_alloc_fail_after(k);
+        tg_status st = tg_cider_score(items, MANY, &spaces, df[k % 2], 3, more, &err);
+        tg_alloc_fail_after(-1);
+        CHECK(st == TG_OK || st == TG_NOMEM);
+    }
+    tg_cider_df_destroy(&df[1]);
 }
 
 TEST(a_table_is_needed) {
@@ -192,7 +262,7 @@ TEST(memory_may_run_out_anywhere) {
         tg_status b = tg_totto_read(&t, &item, &err);
         if (b == TG_OK) b = tg_totto_parent(&t, &p, &err);
         tg_alloc_fail_after(k);
-        tg_status c = tg_cider_score(&item, 1, &spaces, NULL, &v, &err);
+        tg_status c = tg_cider_score(&item, 1, &spaces, NULL, 1, &v, &err);
         tg_alloc_fail_after(-1);
         CHECK((a == TG_OK || a == TG_NOMEM) && (b == TG_OK || b == TG_NOMEM || b == TG_DATA) &&
               (c == TG_OK || c == TG_NOMEM));
