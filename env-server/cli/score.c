@@ -228,6 +228,18 @@ static tg_status write_results(const request *r, const tg_metric_out *values, co
     return st;
 }
 
+/* What was asked for and could not be had is a failure, but everything else has been written by then. */
+static tg_status check_values(const tg_metric_out *m, tg_error *err) {
+    char why[TG_ERROR_MAX] = "";
+    for (size_t i = 0; i < m->n; i++) {
+        const tg_metric_value *v = &m->values[i];
+        if (v->has_corpus) continue; /* NaN is a value: the diversity of texts that are too short */
+        size_t at = strlen(why);
+        snprintf(why + at, sizeof why - at, "%s%s (%s)", at ? ", " : "", v->key, v->error);
+    }
+    return *why ? tg_fail(err, TG_DATA, "no value: %s", why) : TG_OK;
+}
+
 static tg_status compute(request *r, const tg_open_context *ctx, const chosen *metrics,
                          const chosen *rewards, tg_arena *arena, tg_error *err) {
     tg_texts texts;
@@ -241,6 +253,7 @@ static tg_status compute(request *r, const tg_open_context *ctx, const chosen *m
     st = compute_metrics(metrics, ctx, &texts, threads, &values, err);
     if (st == TG_OK) st = compute_rewards(rewards, ctx, &texts, reward_values, arena, err);
     if (st == TG_OK) st = write_results(r, &values, rewards, reward_values, texts.n, err);
+    if (st == TG_OK) st = check_values(&values, err);
     tg_texts_fini(&texts);
     return st;
 }
@@ -288,7 +301,9 @@ int tg_command_score(int argc, char **argv) {
         "textgen-env score",
         "--metric A,B [--reward C] [--pred FILE --ref FILE… | --jsonl FILE] [--json [FILE]] "
         "[id.option=value…]",
-        "Computes metrics and rewards of texts.",
+        "Computes metrics and rewards of texts. When a metric has no value, stderr says why and "
+        "the\n"
+        "exit code is 65; the others are printed all the same.",
         flags,
         "  textgen-env score --metric rouge,bleu,meteor --pred out.txt --ref ref.txt\n"
         "  textgen-env score --metric sacre_bleu,chrf --pred out.txt --ref a.txt --ref b.txt "

@@ -68,6 +68,16 @@ refused 64 'unexpected argument' --metric bleu --pred p.txt file.json
 refused 64 'threads' --metric bleu --pred p.txt --ref a.txt --threads -2
 refused 64 'rouge.*neither compat' --metric bleu --pred p.txt --ref a.txt rouge.use_single_ref=false
 refused 74 'nodir' --metric bleu --pred p.txt --ref a.txt --json nodir/x.json
+printf '\n\n' >blank.txt
+printf 'x\ny\n' >two.txt
+refused 65 'no value: lexical/bleu \(BLEU is not defined: the texts have no words\)' --metric bleu,chrf --pred blank.txt --ref two.txt
+is "what has a value is there" "lexical/chrf" "$(awk '/chrf/ {print $1}' out)"
+is "what has none says why" "yes" "$(grep -q 'lexical/bleu .*none .*no words' out && echo yes)"
+refused 65 'no value: lexical/bleu \(n/a\)' --metric chrf,bleu --pred blank.txt --ref two.txt --json compat=rl4lms
+is "null in JSON" "yes" "$(grep -q '"lexical/bleu": {"corpus": null' out && echo yes)"
+refused 65 'no value: meteor \(.*no reference.*\), bleu' --metric meteor,bleu --pred blank.txt
+"$textgen" score --metric diversity --pred p.txt >/dev/null 2>err
+is "texts too short for a window have a value: not a number" "0 0" "$? $(wc -l <err)"
 : >empty.txt
 refused 65 'empty.txt: nothing to score' --metric bleu --pred empty.txt --ref a.txt
 echo "$passed passed, $failed failed"

@@ -37,7 +37,7 @@ class TextGenEnv(gymnasium.Env):
             raise failure
         info = e.step_info(0, 0, e.action_masks([0])[0] if e.mask_in_info else None)
         value = float(reward[0])
-        if e.placeholder:
+        if e.without_number:
             value = float("-inf") if e.spec.batched_reward else None
         return self._observe(), value, bool(terminated[0]), bool(truncated[0]), info
 

@@ -48,8 +48,8 @@ class Episodes:
         self.returns = np.zeros(n)
         self.over = np.ones(n, bool)  # no episode, or one that has ended
         self.texts = [""] * n
-        # What RL4LMs's environment gives in place of a number.
-        self.placeholder = self.rl4lms and self.spec.compat and (self.spec.batched_reward or not self.spec.has_reward)
+        # RL4LMs's environment gives None or -inf as the reward of a step where it is computed later, or not at all.
+        self.without_number = self.rl4lms and self.spec.compat and (self.spec.batched_reward or not self.spec.has_reward)
         self.all = list(range(n))
         self.rows = np.arange(n)
 
