@@ -4,22 +4,25 @@
 #include "env-server/server/jobs.h"
 
 #include "common/base/alloc.h"
+#include "common/base/check.h"
 #include "common/base/clock.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 
-enum { MAX_THREADS = 64 };
+enum { MAX_THREADS = 64, START_MS = 60000 };
 
 struct tg_jobs {
     pthread_mutex_t lock;
-    pthread_cond_t wake;
+    pthread_cond_t wake, left; /* left: by the last thread */
     pthread_t threads[MAX_THREADS];
-    int n_threads;
+    int n_threads, alive;
     tg_job *queue, *queue_last;       /* waiting, linked by next */
     tg_job *finished, *finished_last; /* waiting for the loop, linked by next */
     size_t n_queued, max_queue;
-    bool stopping;
+    bool stopping, given_up; /* given up: nobody waits for what is still running */
     /* Loop thread only: all in flight, by age. */
     tg_job *oldest, *newest;
     size_t in_flight;
@@ -32,13 +35,14 @@ static void *work(void *arg) {
     for (;;) {
         while (!j->queue && !j->stopping) pthread_cond_wait(&j->wake, &j->lock);
         tg_job *job = j->queue;
-        if (!job) break;
+        if (!job || j->given_up) break;
         j->queue = job->next;
         if (!j->queue) j->queue_last = NULL;
         j->n_queued--;
         pthread_mutex_unlock(&j->lock);
         job->run(job);
         pthread_mutex_lock(&j->lock);
+        if (j->given_up) break; /* the loop may be closed */
         job->next = NULL;
         if (j->finished_last)
             j->finished_last->next = job;
@@ -47,6 +51,7 @@ static void *work(void *arg) {
         j->finished_last = job;
         uv_async_send(&j->async);
     }
+    if (--j->alive == 0) pthread_cond_signal(&j->left);
     pthread_mutex_unlock(&j->lock);
     return NULL;
 }
@@ -100,6 +105,11 @@ tg_status tg_jobs_create(tg_jobs **out, uv_loop_t *loop, int n_threads, size_t m
     j->max_queue = max_queue;
     pthread_mutex_init(&j->lock, NULL);
     pthread_cond_init(&j->wake, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&j->left, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     int code = uv_async_init(loop, &j->async, on_async);
     if (code) {
         tg_free(j);
@@ -107,32 +117,53 @@ tg_status tg_jobs_create(tg_jobs **out, uv_loop_t *loop, int n_threads, size_t m
     }
     j->async.data = j;
     *out = j;
-    for (; j->n_threads < n_threads; j->n_threads++)
-        if ((code = pthread_create(&j->threads[j->n_threads], NULL, work, j))) {
-            tg_jobs_destroy(out);
-            return tg_fail(err, TG_UNAVAILABLE, "cannot start a thread: %s", strerror(code));
-        }
-    return TG_OK;
+    j->alive = n_threads;
+    for (; j->n_threads < n_threads && code == 0; j->n_threads += code == 0)
+        code = pthread_create(&j->threads[j->n_threads], NULL, work, j);
+    if (code == 0) return TG_OK;
+    pthread_mutex_lock(&j->lock);
+    j->alive -= n_threads - j->n_threads;
+    pthread_mutex_unlock(&j->lock);
+    tg_jobs_stop(out, START_MS);
+    return tg_fail(err, TG_UNAVAILABLE, "cannot start a thread: %s", strerror(code));
 }
 
 static void on_closed(uv_handle_t *handle) {
     tg_jobs *j = handle->data;
     pthread_cond_destroy(&j->wake);
+    pthread_cond_destroy(&j->left);
     pthread_mutex_destroy(&j->lock);
     tg_free(j);
 }
 
-void tg_jobs_destroy(tg_jobs **out) {
-    tg_jobs *j = *out;
-    if (!j) return;
-    *out = NULL;
+/* True: no thread is left. */
+static bool wait_for_threads(tg_jobs *j, uint64_t ms) {
+    uint64_t end = tg_clock_ns() + ms * 1000000;
+    struct timespec at = {(time_t)(end / 1000000000), (long)(end % 1000000000)};
     pthread_mutex_lock(&j->lock);
     j->stopping = true;
     pthread_cond_broadcast(&j->wake);
+    while (j->alive && pthread_cond_timedwait(&j->left, &j->lock, &at) != ETIMEDOUT) continue;
+    j->given_up = j->alive > 0;
+    bool all = !j->given_up;
     pthread_mutex_unlock(&j->lock);
-    for (int i = 0; i < j->n_threads; i++) pthread_join(j->threads[i], NULL);
+    return all;
+}
+
+size_t tg_jobs_stop(tg_jobs **out, uint64_t ms) {
+    tg_jobs *j = *out;
+    if (!j) return 0;
+    *out = NULL;
+    bool all = wait_for_threads(j, ms);
+    for (int i = 0; i < j->n_threads; i++)
+        if (all)
+            pthread_join(j->threads[i], NULL);
+        else
+            pthread_detach(j->threads[i]);
     finish(j);
-    uv_close((uv_handle_t *)&j->async, on_closed);
+    size_t left = j->in_flight;
+    uv_close((uv_handle_t *)&j->async, all ? on_closed : NULL);
+    return all ? 0 : TG_MAX(left, 1);
 }
 
 bool tg_jobs_submit(tg_jobs *j, tg_job *job) {

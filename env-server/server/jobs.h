@@ -27,8 +27,10 @@ typedef struct tg_job {
 
 tg_status tg_jobs_create(tg_jobs **out, uv_loop_t *loop, int n_threads, size_t max_queue,
                          tg_error *err) TG_MUST_CHECK;
-/* Waits for every submitted job and calls its done(). The loop must turn once more before it is closed. */
-void tg_jobs_destroy(tg_jobs **jobs);
+/* Waits so many ms for every submitted job and calls done() of those that ended; the others are given up. Returns how many that
+ * are: their threads cannot be ended, so the memory of the pool stays, and all that these jobs use must stay as well. The loop
+ * must turn once more before it is closed. */
+size_t tg_jobs_stop(tg_jobs **jobs, uint64_t ms);
 
 bool tg_jobs_submit(tg_jobs *jobs, tg_job *job);
 size_t tg_jobs_in_flight(tg_jobs *jobs);   /* submitted, done() not yet called */

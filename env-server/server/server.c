@@ -18,6 +18,7 @@
 enum {
     LAG_MS = 100,
     DRAIN_MS = 10000,
+    STOP_MS = 500, /* for calls that are about to end, when the loop has stopped */
     MAX_QUEUE = 65536,
     DEFAULT_CAPACITY = 65536,
     WAITING_THREADS = 64,
@@ -190,7 +191,8 @@ void tg_server_check_drained(tg_server *s) {
 
 static void on_drain_timeout(uv_timer_t *timer) {
     tg_server *s = timer->data;
-    tg_log_warn("env", "%zu calls did not end in time", tg_jobs_in_flight(s->jobs));
+    tg_log_warn("env", "%zu calls did not end within %d ms", tg_jobs_in_flight(s->jobs),
+                s->drain_ms);
     stop(s);
 }
 
@@ -201,8 +203,8 @@ static void begin_drain(tg_server *s, const char *why) {
     }
     tg_log_info("env", "%s: finishing %zu calls", why, tg_jobs_in_flight(s->jobs));
     s->draining = true;
-    tg_ops_stopping(s->ops, "draining", DRAIN_MS);
-    uv_timer_start(&s->drain_timer, on_drain_timeout, DRAIN_MS, 0);
+    tg_ops_stopping(s->ops, "draining", s->drain_ms);
+    uv_timer_start(&s->drain_timer, on_drain_timeout, (uint64_t)s->drain_ms, 0);
     tg_server_check_drained(s);
 }
 
@@ -264,7 +266,8 @@ static tg_status name_functions(tg_server *s, tg_error *err) {
     if (!s->functions) return tg_fail_nomem(err, n * sizeof *s->functions);
     for (size_t i = 0; i < n; i++) {
         const tg_reward *r = &s->env->rewards[i];
-        s->functions[i] = (tg_reward_fn){
+        if (r->traits.remote) continue; /* a broker would send our own question back to us */
+        s->functions[s->n_functions++] = (tg_reward_fn){
             .name = r->name, .version = TG_VERSION, .deterministic = r->traits.deterministic};
     }
     return TG_OK;
@@ -297,7 +300,7 @@ static tg_status start(tg_server *s, tg_env *env, const tg_server_opts *o, tg_er
                          .role = TG_ROLE_WORKER,
                          .spec = &s->spec,
                          .functions = s->functions,
-                         .n_functions = s->env->n_rewards,
+                         .n_functions = s->n_functions,
                          .lease_ms = o->lease_ms ? TG_MAX(o->lease_ms, 0) : DEFAULT_LEASE_MS,
                          .credits = o->credits ? o->credits : DEFAULT_CREDITS,
                          .heartbeat_ms = o->heartbeat_ms,
@@ -318,9 +321,20 @@ static void say_ready(const tg_server *s, const tg_server_opts *o) {
     fflush(stdout);
 }
 
-static void shut(tg_server *s, const char *reason) {
-    if (s->jobs) tg_jobs_destroy(&s->jobs); /* last answers go out through the link */
+/* Returns the calls that had to be given up. */
+static size_t shut(tg_server *s, const char *reason) {
+    size_t stuck = tg_jobs_stop(&s->jobs, STOP_MS); /* last answers go out through the link */
+    if (stuck)
+        tg_log_error("env",
+                     "%zu calls never ended and are given up: a reward or metric hangs; "
+                     "clients rebuild these episodes elsewhere",
+                     stuck);
     if (s->link) tg_link_close(&s->link, reason);
+    if (stuck) { /* they may use the rest: it goes with the process */
+        uv_run(&s->loop, UV_RUN_NOWAIT);
+        tg_net_destroy(&s->net);
+        return stuck;
+    }
     tg_ops_close(&s->ops);
     uv_close((uv_handle_t *)&s->on_term, NULL);
     uv_close((uv_handle_t *)&s->on_int, NULL);
@@ -333,6 +347,7 @@ static void shut(tg_server *s, const char *reason) {
     if (s->net) tg_net_destroy(&s->net);
     tg_arena_fini(&s->scratch);
     tg_free(s->functions);
+    return 0;
 }
 
 tg_status tg_server_run(tg_env *env, const tg_server_opts *o, tg_error *err) {
@@ -340,6 +355,7 @@ tg_status tg_server_run(tg_env *env, const tg_server_opts *o, tg_error *err) {
     if (!s) return tg_fail_nomem(err, sizeof *s);
     s->env = env;
     s->dialled = o->connect != NULL;
+    s->drain_ms = o->drain_ms > 0 ? o->drain_ms : DRAIN_MS;
     s->spec = env->spec;
     s->spec.capacity = o->capacity ? o->capacity : DEFAULT_CAPACITY;
     tg_status st = uv_check(uv_loop_init(&s->loop), "event loop", err);
@@ -355,7 +371,13 @@ tg_status tg_server_run(tg_env *env, const tg_server_opts *o, tg_error *err) {
         st = s->failure;
         if (st != TG_OK && err) *err = s->failure_error;
     }
-    shut(s, st == TG_OK ? "the worker is shutting down" : "the worker failed");
+    size_t stuck = shut(s, st == TG_OK ? "the worker is shutting down" : "the worker failed");
+    if (stuck)
+        return tg_fail(
+            err, TG_TIMEOUT,
+            "ended without waiting for %zu calls that never returned: a reward or metric "
+            "hangs (see its timeout)",
+            stuck);
     tg_env_unwatch(env);
     tg_free(s);
     return st;

@@ -27,10 +27,12 @@ typedef struct tg_server_opts {
     int lease_ms;     /* how long a lost client's slots are kept; 0: 60000; negative: not at all */
     uint32_t credits; /* requests that a client may have unanswered; 0: 512 */
     tg_ops_opts ops;  /* HTTP port, log */
+    int drain_ms;     /* how long calls under way may take after SIGTERM; 0: 10000 */
     int parent_fd;    /* a pipe whose end means that the parent died; -1: none */
 } tg_server_opts;
 
-/* Prints "textgen-env ready …" on stdout once it can work. TG_OK after a drain. */
+/* Prints "textgen-env ready …" on stdout once it can work. TG_OK after a drain. TG_TIMEOUT: calls did not end in time and were given
+ * up; their threads go on using env and what belongs to it, so these must stay until the process ends. */
 tg_status tg_server_run(tg_env *env, const tg_server_opts *opts, tg_error *err) TG_MUST_CHECK;
 
 #endif

@@ -23,13 +23,15 @@ typedef struct tg_server {
     uv_signal_t on_term, on_int;
     uv_timer_t lag_timer, drain_timer;
     tg_deadlines deadlines;
-    tg_reward_fn *functions; /* what ScoreRequest.fn may name; owned */
+    tg_reward_fn *functions; /* what others may name in ScoreRequest.fn; owned */
+    size_t n_functions;
     uv_poll_t parent;
     bool parent_watched, draining, stopped;
     bool dialled; /* ready only while a session is open */
     size_t n_sessions;
-    size_t n_slots;     /* over all clients */
-    size_t max_slots;   /* of one client */
+    size_t n_slots;   /* over all clients */
+    size_t max_slots; /* of one client */
+    int drain_ms;
     uint64_t batches;   /* numbers the batches, to find a slot named twice in one */
     uint64_t completed; /* requests answered */
     uint64_t steps;     /* tokens applied */

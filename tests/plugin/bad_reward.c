@@ -37,6 +37,8 @@ static int score(void *instance, const textgen_reward_item *const *items, size_t
         return 5;
     }
     if (!strcmp(mode, "sleep")) usleep(400000);
+    if (!strcmp(mode, "hang") && getenv("BAD_REWARD_HANGS"))
+        for (;;) pause(); /* some workers of a fleet, with the same config */
     for (size_t i = 0; i < n; i++) {
         textgen_reward_result *r = results[i];
         if (!strcmp(mode, "short") && i + 1 == n) break; /* the last one stays without a result */

@@ -57,7 +57,7 @@ TEST(jobs_run_off_the_loop_and_come_back) {
     }
     CHECK_EQ(tg_jobs_in_flight(jobs), N);
     while (done < N / 2) uv_run(&loop, UV_RUN_ONCE);
-    tg_jobs_destroy(&jobs); /* waits for the rest */
+    CHECK_EQ(tg_jobs_stop(&jobs, 20000), 0); /* waits for the rest */
     CHECK_EQ(done, N);
     CHECK_EQ(atomic_load(&ran), N);
     uv_run(&loop, UV_RUN_DEFAULT);
@@ -82,10 +82,57 @@ TEST(the_job_queue_is_bounded) {
         taken += tg_jobs_submit(jobs, &all[i].job);
     }
     CHECK(taken >= 4 && taken < 50);
-    tg_jobs_destroy(&jobs);
+    CHECK_EQ(tg_jobs_stop(&jobs, 20000), 0);
     CHECK_EQ(done, taken);
     uv_run(&loop, UV_RUN_DEFAULT);
     uv_loop_close(&loop);
+}
+
+typedef struct stuck_job {
+    tg_job job;
+    atomic_int go, running;
+} stuck_job;
+
+static void stuck_run(tg_job *job) {
+    stuck_job *j = (stuck_job *)job;
+    atomic_store(&j->running, 1);
+    while (!atomic_load(&j->go)) usleep(1000);
+    atomic_store(&j->running, 0);
+}
+
+static void never_done(tg_job *job) {
+    (void)job;
+    CHECK(false);
+}
+
+/* A job that does not return holds up nobody for longer than asked; when it returns after all, nothing is called any more. */
+TEST(jobs_that_never_return_are_given_up) {
+    uv_loop_t loop;
+    tg_jobs *jobs;
+    tg_error err = {0};
+    static stuck_job stuck, behind; /* behind: never begun */
+    atomic_int ran = 0;
+    int done = 0;
+    count_job quick = {.job = {.run = count_run, .done = count_done},
+                       .ran = &ran,
+                       .done = &done,
+                       .loop_thread = pthread_self()};
+    stuck.job = behind.job = (tg_job){.run = stuck_run, .done = never_done};
+    uv_loop_init(&loop);
+    REQUIRE_OK(tg_jobs_create(&jobs, &loop, 1, 10, &err));
+    CHECK(tg_jobs_submit(jobs, &quick.job));
+    CHECK(tg_jobs_submit(jobs, &stuck.job));
+    CHECK(tg_jobs_submit(jobs, &behind.job));
+    while (!atomic_load(&stuck.running)) usleep(1000);
+    CHECK_EQ(tg_jobs_stop(&jobs, 50), 2);
+    CHECK(jobs == NULL);
+    CHECK_EQ(done, 1);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    CHECK_EQ(uv_loop_close(&loop), 0);
+    atomic_store(&stuck.go, 1);
+    while (atomic_load(&stuck.running)) usleep(1000);
+    usleep(50000);
+    CHECK(!atomic_load(&behind.running));
 }
 
 /* ---- server -------------------------------------------------------------------------------- */
