@@ -186,6 +186,11 @@ static tg_code identify(const tg_env *env, tg_slot *s, const tg_step_item *item,
         return out->code;
     }
     size_t next = tg_slot_length(env, s);
+    if (tg_slot_is_restored_step(env, s, item)) {
+        tg_slot_recall(env, s, item, hash);
+        *replay = true;
+        return TG_CODE_OK;
+    }
     if (s->reply.valid && item->step == s->reply.step) {
         *replay = hash == s->reply.tokens_hash && item->n_tokens == s->reply.n_sent;
         return *replay ? TG_CODE_OK

@@ -31,6 +31,7 @@ typedef enum tg_slot_state {
 /* What a step did; kept to answer its repetition. */
 typedef struct tg_slot_reply {
     bool valid;
+    bool restored; /* from a log, which does not tell how its tokens were cut into steps */
     uint32_t step, n_sent, n_applied;
     uint64_t tokens_hash; /* of all tokens sent */
     tg_code code;

@@ -13,6 +13,10 @@ tg_status tg_slot_begin(const tg_env *env, tg_slot *s, const tg_reset_item *item
 tg_status tg_slot_reserve(tg_slot *s, size_t n_rewards, tg_error *err) TG_MUST_CHECK;
 /* Why the episode ends with its newest action; TG_STOP_NONE: it does not. */
 tg_stop tg_slot_ends(const tg_env *env, const tg_slot *s);
+/* (slot_restore.c) Whether the step is the newest one of a restored episode: its tokens are the last ones of the log. */
+bool tg_slot_is_restored_step(const tg_env *env, const tg_slot *s, const tg_step_item *item);
+/* Its answer, out of the log, becomes s->reply. */
+void tg_slot_recall(const tg_env *env, tg_slot *s, const tg_step_item *item, uint64_t tokens_hash);
 void tg_slot_set_state(tg_slot *s, tg_stop stop);
 /* The answer to the step in s->reply. */
 void tg_slot_answer(const tg_env *env, tg_slot *s, bool want_text, bool replayed,

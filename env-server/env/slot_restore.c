@@ -26,12 +26,50 @@ static tg_status replay(const tg_env *env, tg_slot *s, const int32_t *tokens, co
     return st;
 }
 
-/* Without an answer to repeat: the client has it, or would not have logged the step. */
-static void keep_reply(const tg_env *env, tg_slot *s, size_t n, const double *rewards) {
-    tg_stop stop = n ? tg_slot_ends(env, s) : TG_STOP_NONE;
-    s->reply = (tg_slot_reply){.stop = stop, .digest = s->digest, .status = TG_REWARD_OK};
-    if (n && isnan(rewards[n - 1])) s->reply.status = TG_REWARD_FAILED;
+/* ---- the last step of a log, asked for again ------------------------------------------------- */
+
+bool tg_slot_is_restored_step(const tg_env *env, const tg_slot *s, const tg_step_item *item) {
+    size_t length = tg_slot_length(env, s);
+    if (!s->reply.restored || item->step >= length) return false;
+    size_t n = length - item->step; /* tokens beyond the episode's end were sent, but not applied */
+    bool over = s->state == TG_SLOT_TERMINATED || s->state == TG_SLOT_TRUNCATED;
+    if (item->n_tokens < n || (item->n_tokens > n && !over)) return false;
+    const int32_t *actions = s->context.data + env->context_start.n;
+    return !memcmp(actions + item->step, item->tokens, n * sizeof *actions);
 }
+
+/* The log says that a token has no reward, not why; the end of a group's member has none until the group is ranked. */
+static tg_reward_status status_of(const tg_env *env, const tg_slot *s, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
+        if (!isnan(s->rewards[i])) continue;
+        bool last = i + 1 == tg_slot_length(env, s) && s->reply.stop != TG_STOP_NONE;
+        return env->ranked && last ? TG_REWARD_PENDING : TG_REWARD_FAILED;
+    }
+    return TG_REWARD_OK;
+}
+
+static void keep_reply(const tg_env *env, tg_slot *s, size_t n) {
+    tg_stop stop = n ? tg_slot_ends(env, s) : TG_STOP_NONE;
+    s->reply = (tg_slot_reply){.restored = n > 0, .stop = stop, .digest = s->digest};
+    s->reply.status = n ? status_of(env, s, n - 1, n) : TG_REWARD_OK;
+    s->n_components = 0; /* the log has only their sum */
+}
+
+void tg_slot_recall(const tg_env *env, tg_slot *s, const tg_step_item *item, uint64_t hash) {
+    tg_slot_reply *r = &s->reply;
+    size_t length = tg_slot_length(env, s);
+    r->valid = true;
+    r->step = item->step;
+    r->n_sent = (uint32_t)item->n_tokens;
+    r->n_applied = (uint32_t)(length - item->step);
+    r->tokens_hash = hash;
+    r->status = status_of(env, s, item->step, length);
+    r->code = r->status == TG_REWARD_FAILED ? TG_CODE_REWARD_FAILED : TG_CODE_OK;
+    snprintf(s->reward_message, sizeof s->reward_message,
+             "the log that the episode was restored from has no reward for this step");
+}
+
+/* ---- restore ------------------------------------------------------------------------------- */
 
 static tg_code refuse(tg_slot *s, tg_code code, const char *why, tg_restore_result *out) {
     s->state = TG_SLOT_FREE;
@@ -68,7 +106,7 @@ void tg_slot_restore(const tg_env *env, tg_slot *s, const tg_restore_item *item,
                out);
         return;
     }
-    keep_reply(env, s, item->n_tokens, item->rewards);
+    keep_reply(env, s, item->n_tokens);
 }
 
 void tg_slot_snapshot(const tg_env *env, const tg_slot *s, tg_snapshot *out) {

@@ -303,6 +303,67 @@ TEST(episodes_are_rebuilt_without_a_second_call_of_their_rewards) {
     server_case_finish(&f);
 }
 
+/* The answer to the last step of a log, whichever way it was cut into steps; nothing is scored again. */
+TEST(the_last_step_of_a_restored_episode_is_answered_again) {
+    server_case f;
+    env_client c;
+    if (!server_case_start_varying(&f, "recall")) return;
+    atomic_store(&gate_open, 1);
+    REQUIRE(open_client(&f, &c, 3));
+    tg_snapshot_reply *s = snapshot(&c, 10);
+    REQUIRE(s && s->n == 1);
+    noted log = {.reset_digest = s->items[0].state_digest, .sample = s->items[0].sample};
+    tg_msg_free(s);
+    CHECK(step_on(&c, 10, 1, &log, 1) && step_on(&c, 10, 1, &log, 2) &&
+          step_on(&c, 10, 1, &log, 3));
+    uint64_t digest = 0;
+    CHECK_EQ(restore(&c, 11, &log, &digest), TG_CODE_OK);
+    int calls = atomic_load(&scored);
+    for (int round = 0; round < 2; round++) {
+        for (uint32_t first = 0; first < 3; first++) {
+            tg_step_item item = {11, 1, first, log.tokens + first, 3 - first};
+            tg_step_reply *r = env_client_step(&c, &item, 1);
+            REQUIRE(r && r->n == 1);
+            const tg_step_result *x = &r->items[0];
+            CHECK(x->code == TG_CODE_OK && x->replayed && x->n_applied == 3 - first);
+            CHECK(x->reward_status == TG_REWARD_OK && x->state_digest == log.digest);
+            CHECK(!memcmp(x->rewards, log.rewards + first, sizeof(double) * (3 - first)));
+            tg_msg_free(r);
+        }
+    }
+    int32_t other[] = {2, 4}, longer[] = {3, 4};
+    tg_step_item wrong[] = {
+        {11, 1, 1, other, 2},      /* other tokens */
+        {11, 1, 1, log.tokens, 1}, /* older than the last */
+        {11, 1, 2, longer, 2},     /* more than was applied, of an episode that goes on */
+        {11, 2, 2, log.tokens, 1}, /* another episode */
+    };
+    for (size_t i = 0; i < 4; i++) {
+        tg_step_reply *r = env_client_step(&c, &wrong[i], 1);
+        CHECK(r && r->n == 1 &&
+              r->items[0].code == (i == 2 ? TG_CODE_CONFLICT : TG_CODE_STALE));
+        tg_msg_free(r);
+    }
+    CHECK_EQ(atomic_load(&scored), calls);
+    noted more = log;
+    CHECK(step_on(&c, 11, 1, &more, 4)); /* it goes on and ends; then its own last step counts */
+    tg_step_item again = {11, 1, 2, log.tokens + 2, 1};
+    tg_step_reply *r = env_client_step(&c, &again, 1);
+    CHECK(r && r->items[0].code == TG_CODE_STALE);
+    tg_msg_free(r);
+    /* an ended one: the last run was longer than what was applied of it */
+    CHECK_EQ(restore(&c, 12, &more, &digest), TG_CODE_OK);
+    int32_t run[] = {3, 4, 5, 6};
+    tg_step_item beyond = {12, 1, 2, run, 4};
+    r = env_client_step(&c, &beyond, 1);
+    REQUIRE(r && r->n == 1);
+    CHECK(r->items[0].code == TG_CODE_OK && r->items[0].replayed && r->items[0].n_applied == 2);
+    CHECK(r->items[0].truncated && r->items[0].stop == TG_STOP_LENGTH);
+    tg_msg_free(r);
+    env_client_close(&c);
+    server_case_finish(&f);
+}
+
 TEST(a_leaving_worker_still_tells_what_it_holds) {
     server_case f;
     env_client c;
