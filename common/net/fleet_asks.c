@@ -43,12 +43,17 @@ static const tg_reward_fn *function_of(const tg_fleet_worker *w, const char *nam
     return NULL;
 }
 
+static bool names_functions(const tg_fleet_worker *w) {
+    return tg_session_minor(w->session) >= 1;
+}
+
 /* Reward workers answer for the functions they have; everything else is a question to the environment's workers. */
 static bool can_answer(const tg_fleet *f, const tg_fleet_worker *w, const tg_fleet_ask *a) {
     if (w->draining || w->detached) return false;
     if (a->type != TG_MSG_SCORE) return !w->scores;
     const char *fn = ((const tg_score_request *)a->request)->fn;
     if (w->scores) return function_of(w, fn) != NULL;
+    if (*fn && names_functions(w) && !function_of(w, fn)) return false;
     if (!f->stats.reward_workers) return true;
     for (const tg_fleet_worker *o = f->workers; o; o = o->next)
         if (o->scores && function_of(o, fn)) return false;
@@ -69,6 +74,15 @@ static tg_fleet_worker *choose(const tg_fleet *f, const tg_fleet_ask *a) {
     return best;
 }
 
+/* A function by name, while environment workers are there: it is none of theirs, and no reward worker has it. */
+static bool nobody_has(const tg_fleet *f, const tg_fleet_ask *a) {
+    if (a->type != TG_MSG_SCORE || !*((const tg_score_request *)a->request)->fn) return false;
+    const char *fn = ((const tg_score_request *)a->request)->fn;
+    for (const tg_fleet_worker *w = f->workers; w; w = w->next)
+        if (function_of(w, fn) || (!w->scores && !names_functions(w))) return false;
+    return f->workers != NULL;
+}
+
 static void pump_one(tg_fleet *f, tg_fleet_ask *a, uint64_t now) {
     if (now >= a->deadline_ms) {
         fail(f, a, TG_TIMEOUT, TG_CODE_DEADLINE_EXCEEDED,
@@ -79,6 +93,10 @@ static void pump_one(tg_fleet *f, tg_fleet_ask *a, uint64_t now) {
     }
     if (a->worker || a->retry_ms > now) return;
     tg_fleet_worker *w = choose(f, a);
+    if (!w && nobody_has(f, a)) {
+        fail(f, a, TG_UNAVAILABLE, TG_CODE_NOT_FOUND, "no worker has this function now");
+        return;
+    }
     if (!w) return;
     tg_error err;
     uint64_t seq = ++f->seq;

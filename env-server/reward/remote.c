@@ -96,6 +96,7 @@ static tg_status open_reward(void *state, const void *opts, const tg_open_contex
                  : tg_external_open(&s->x, &o->common, o->fn, identity.data, &score_ops, s, err);
     }
     tg_buf_fini(&identity);
+    s->x.traits.remote = true;
     if (st != TG_OK) close_reward(s);
     return st;
 }

@@ -43,6 +43,8 @@ typedef struct tg_reward_traits {
     bool slow;         /* runs on a pool thread, never on the server's loop */
     bool waits;        /* its thread only waits: it is had elsewhere, or in a pass for many texts */
     bool deterministic; /* a function of its input: scoring a text again gives the same number */
+    bool
+        remote; /* asked of reward workers: never offered to others, who may be asking on our behalf */
     bool ranked; /* judges all samples of a prompt together: one call of score() is one group */
 } tg_reward_traits;
 

@@ -144,6 +144,7 @@ static void traits(const void *state, tg_reward_traits *t) {
         t->wants_before |= part->wants_before;
         t->slow |= part->slow;
         t->waits |= part->waits;
+        t->remote |= part->remote;
         t->deterministic &= part->deterministic;
         t->ranked |= part->ranked;
     }

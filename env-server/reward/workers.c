@@ -206,8 +206,10 @@ static void look_for_fn(const tg_reward_workers *j, judge *k, bool dialled) {
                         "said once is taken to be true for ever",
                         j->fn);
     }
-    /* An environment worker's rewards can be asked for by name as well. */
-    const tg_env_spec *spec = tg_session_spec(k->session);
+    /* An environment worker's rewards can be asked for by name as well; since minor version 1 they are among its functions. What a
+     * broker tells of its workers' environment may be this very reward, of ourselves. */
+    const tg_env_spec *spec =
+        tg_session_minor(k->session) == 0 ? tg_session_spec(k->session) : NULL;
     for (size_t i = 0; spec && i < spec->n_rewards; i++)
         k->sure |= !strcmp(spec->reward_names[i], j->fn);
     k->has_fn = k->sure || dialled;

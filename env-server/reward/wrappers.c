@@ -51,6 +51,7 @@ static void traits(const void *state, tg_reward_traits *t) {
     const struct state *s = state;
     t->slow = s->inner.traits.slow;
     t->waits = s->inner.traits.waits;
+    t->remote = s->inner.traits.remote;
     t->deterministic = s->inner.traits.deterministic;
 }
 

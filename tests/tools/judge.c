@@ -1,5 +1,5 @@
 /* A reward function for tests, well-behaved or not, until it is killed: `judge http MODE` prints its port, `judge remote
- * ADDRESS MODE` listens there. */
+ * ADDRESS MODE` listens there, `judge dial ADDRESS MODE` joins a broker. */
 #include "tests/support/http_judge.h"
 #include "tests/support/reward_worker.h"
 
@@ -24,12 +24,12 @@ static int serve_http(const char *name) {
     for (;;) pause();
 }
 
-static int serve_remote(const char *address, const char *name) {
+static int serve_remote(const char *address, const char *name, bool listen) {
     static const char *const names[] = {"ok",    "error", "item", "nan", "never",
                                         "short", "twice", "die",  "busy"};
     int mode = mode_of(names, 9, name);
     reward_worker *w =
-        mode < 0 ? NULL : reward_worker_start(address, true, (judge_fault)mode, false);
+        mode < 0 ? NULL : reward_worker_start(address, listen, (judge_fault)mode, false);
     if (!w) return 64;
     printf("ready %s\n", reward_worker_address(w));
     fflush(stdout);
@@ -38,7 +38,8 @@ static int serve_remote(const char *address, const char *name) {
 
 int main(int argc, char **argv) {
     if (argc == 3 && !strcmp(argv[1], "http")) return serve_http(argv[2]);
-    if (argc == 4 && !strcmp(argv[1], "remote")) return serve_remote(argv[2], argv[3]);
-    fprintf(stderr, "usage: judge http MODE | judge remote ADDRESS MODE\n");
+    if (argc == 4 && !strcmp(argv[1], "remote")) return serve_remote(argv[2], argv[3], true);
+    if (argc == 4 && !strcmp(argv[1], "dial")) return serve_remote(argv[2], argv[3], false);
+    fprintf(stderr, "usage: judge http MODE | judge remote|dial ADDRESS MODE\n");
     return 64;
 }
