@@ -52,7 +52,8 @@ static void on_close(void *arg, tg_session *session, const char *reason) {
     tg_broker_client *client = tg_session_user(session);
     tg_log_debug("broker", "session %" PRIu64 " closed: %s", tg_session_id(session), reason);
     if (!client) return;
-    while (client->n_slots) tg_broker_close_slot(b, client, client->slots[client->n_slots - 1]);
+    while (client->slots.n)
+        tg_broker_close_slot(b, client, tg_by_id_at(&client->slots, client->slots.n - 1));
     tg_session_set_user(session, NULL);
     tg_broker_client_destroy(&client);
     b->n_clients--;

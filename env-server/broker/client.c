@@ -1,11 +1,9 @@
-/* A client's slots, in an array sorted by id. */
+/* A client's slots, and the answers that are kept for them. */
 #include "env-server/broker/client.h"
 
 #include "common/base/alloc.h"
 #include "common/base/hash.h"
 #include "common/net/result.h"
-
-#include <string.h>
 
 tg_status tg_broker_client_create(tg_broker_client **out, uint64_t session, tg_error *err) {
     tg_broker_client *c = *out = tg_alloc(sizeof *c);
@@ -24,53 +22,29 @@ void tg_broker_client_destroy(tg_broker_client **client) {
     tg_broker_client *c = *client;
     if (!c) return;
     *client = NULL;
-    for (size_t i = 0; i < c->n_slots; i++) free_slot(c->slots[i]);
-    tg_free(c->slots);
+    for (size_t i = 0; i < c->slots.n; i++) free_slot(tg_by_id_at(&c->slots, i));
+    tg_by_id_fini(&c->slots);
     tg_free(c);
 }
 
-/* Where the id is, or would stand. */
-static size_t position(const tg_broker_client *c, uint32_t id) {
-    size_t low = 0, high = c->n_slots;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (c->slots[mid]->id < id)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
 tg_broker_slot *tg_broker_client_find(const tg_broker_client *c, uint32_t id) {
-    size_t at = position(c, id);
-    return at < c->n_slots && c->slots[at]->id == id ? c->slots[at] : NULL;
+    return tg_by_id_find(&c->slots, id);
 }
 
 tg_status tg_broker_client_add(tg_broker_client *c, uint32_t id, uint32_t place,
                                tg_broker_slot **out, tg_error *err) {
-    *out = NULL;
-    if (c->n_slots == c->cap) {
-        size_t cap = c->cap ? 2 * c->cap : 4;
-        tg_broker_slot **slots = tg_realloc_array(c->slots, cap, sizeof *slots);
-        if (!slots) return tg_fail_nomem(err, cap * sizeof *slots);
-        c->slots = slots, c->cap = cap;
-    }
     tg_broker_slot *s = *out = tg_alloc(sizeof *s);
     if (!s) return tg_fail_nomem(err, sizeof *s);
     s->client = c, s->id = id, s->place = place;
-    size_t at = position(c, id);
-    memmove(c->slots + at + 1, c->slots + at, (c->n_slots - at) * sizeof *c->slots);
-    c->slots[at] = s;
-    c->n_slots++;
-    return TG_OK;
+    if (tg_by_id_add(&c->slots, s)) return TG_OK;
+    tg_free(s);
+    *out = NULL;
+    return tg_fail_nomem(err, c->slots.n * sizeof s);
 }
 
 void tg_broker_client_remove(tg_broker_client *c, tg_broker_slot *slot) {
-    size_t at = position(c, slot->id);
+    tg_by_id_remove(&c->slots, slot->id);
     free_slot(slot);
-    c->n_slots--;
-    memmove(c->slots + at, c->slots + at + 1, (c->n_slots - at) * sizeof *c->slots);
 }
 
 /* ---- what was answered ---------------------------------------------------------------------- */

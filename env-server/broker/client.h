@@ -4,6 +4,7 @@
 #define TG_BROKER_CLIENT_H
 
 #include "common/base/buf.h"
+#include "common/base/by_id.h"
 #include "common/base/status.h"
 #include "proto/messages.h"
 
@@ -22,8 +23,8 @@ typedef struct tg_broker_request {
 } tg_broker_request;
 
 typedef struct tg_broker_slot {
+    uint32_t id; /* chosen by the client */
     tg_broker_client *client;
-    uint32_t id;                /* chosen by the client */
     uint32_t place;             /* the fleet's number */
     tg_broker_request *request; /* under way */
     /* the reset of the episode at hand */
@@ -41,8 +42,7 @@ typedef struct tg_broker_slot {
 
 struct tg_broker_client {
     uint64_t session;
-    tg_broker_slot **slots; /* sorted by id */
-    size_t n_slots, cap;
+    tg_by_id slots; /* of tg_broker_slot */
 };
 
 tg_status tg_broker_client_create(tg_broker_client **out, uint64_t session,

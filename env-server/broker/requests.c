@@ -58,7 +58,7 @@ static void open_slots(tg_broker *b, tg_session *session, tg_broker_client *c, c
     tg_fleet_get_stats(b->fleet, &st);
     for (; given < list->n; given++) {
         if (tg_broker_client_find(c, list->slots[given])) continue;
-        if (st.slots >= st.capacity || c->n_slots >= (size_t)b->opts.limits.max_slots) break;
+        if (st.slots >= st.capacity || c->slots.n >= (size_t)b->opts.limits.max_slots) break;
         if (open_slot(b, c, list->slots[given], &err) != TG_OK) break;
         st.slots++;
     }
@@ -260,14 +260,15 @@ static tg_snapshot snapshot_of(const tg_broker *b, const tg_broker_slot *s) {
 static void snapshot(tg_broker *b, tg_session *session, tg_broker_client *c, const tg_frame *head,
                      const void *msg) {
     const tg_slot_list *list = msg;
-    size_t n = 0, most = list->n ? list->n : c->n_slots;
+    size_t n = 0, most = list->n ? list->n : c->slots.n;
     tg_snapshot *items = tg_alloc_array(most + 1, sizeof *items);
     if (!items) {
         tg_session_send_busy(session, head, TG_PRESSURE_MEMORY, "out of memory");
         return;
     }
     for (size_t i = 0; i < most; i++) {
-        const tg_broker_slot *s = list->n ? tg_broker_client_find(c, list->slots[i]) : c->slots[i];
+        const tg_broker_slot *s =
+            list->n ? tg_broker_client_find(c, list->slots[i]) : tg_by_id_at(&c->slots, i);
         if (s) items[n++] = snapshot_of(b, s);
     }
     tg_snapshot_reply reply = {items, n};

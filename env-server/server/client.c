@@ -1,10 +1,8 @@
-/* The slots of one client, in an array sorted by id. */
+/* The slots of one client. */
 #include "env-server/server/client.h"
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
-
-#include <string.h>
 
 tg_status tg_client_create(tg_client **out, tg_error *err) {
     tg_client *c = *out = tg_alloc(sizeof *c);
@@ -38,52 +36,28 @@ static void free_slot(tg_client_slot *s) {
 
 void tg_client_unref(tg_client *c) {
     if (--c->refs > 0) return;
-    for (size_t i = 0; i < c->n_slots; i++) free_slot(c->slots[i]);
-    tg_free(c->slots);
+    for (size_t i = 0; i < c->slots.n; i++) free_slot(tg_by_id_at(&c->slots, i));
+    tg_by_id_fini(&c->slots);
     tg_free(c);
 }
 
-/* Where the id is, or would stand. */
-static size_t position(const tg_client *c, uint32_t id) {
-    size_t low = 0, high = c->n_slots;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (c->slots[mid]->id < id)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
 tg_client_slot *tg_client_find(const tg_client *c, uint32_t id) {
-    size_t at = position(c, id);
-    return at < c->n_slots && c->slots[at]->id == id ? c->slots[at] : NULL;
+    return tg_by_id_find(&c->slots, id);
 }
 
 tg_status tg_client_open_slot(tg_client *c, uint32_t id, tg_error *err) {
-    size_t at = position(c, id);
-    if (at < c->n_slots && c->slots[at]->id == id) return TG_OK;
-    if (c->n_slots == c->cap) {
-        size_t cap = c->cap ? 2 * c->cap : 16;
-        tg_client_slot **slots = tg_realloc_array(c->slots, cap, sizeof *slots);
-        if (!slots) return tg_fail_nomem(err, cap * sizeof *slots);
-        c->slots = slots, c->cap = cap;
-    }
+    if (tg_by_id_find(&c->slots, id)) return TG_OK;
     tg_client_slot *s = tg_alloc(sizeof *s);
     if (!s) return tg_fail_nomem(err, sizeof *s);
     s->id = id;
-    memmove(c->slots + at + 1, c->slots + at, (c->n_slots - at) * sizeof *c->slots);
-    c->slots[at] = s;
-    c->n_slots++;
-    return TG_OK;
+    if (tg_by_id_add(&c->slots, s)) return TG_OK;
+    tg_free(s);
+    return tg_fail_nomem(err, c->slots.n * sizeof s);
 }
 
 void tg_client_close_slot(tg_client *c, uint32_t id) {
-    size_t at = position(c, id);
-    if (at == c->n_slots || c->slots[at]->id != id) return;
-    TG_ASSERT(!c->slots[at]->call);
-    free_slot(c->slots[at]);
-    c->n_slots--;
-    memmove(c->slots + at, c->slots + at + 1, (c->n_slots - at) * sizeof *c->slots);
+    tg_client_slot *s = tg_by_id_remove(&c->slots, id);
+    if (!s) return;
+    TG_ASSERT(!s->call);
+    free_slot(s);
 }

@@ -6,6 +6,7 @@
 #ifndef TG_ENV_CLIENT_H
 #define TG_ENV_CLIENT_H
 
+#include "common/base/by_id.h"
 #include "env-server/env/slot.h"
 
 #include <stddef.h>
@@ -24,9 +25,8 @@ typedef struct tg_client_slot {
 
 typedef struct tg_client {
     int refs;
-    bool closed;            /* its session is over: its slots are not counted any more */
-    tg_client_slot **slots; /* sorted by id */
-    size_t n_slots, cap;
+    bool closed;    /* its session is over: its slots are not counted any more */
+    tg_by_id slots; /* of tg_client_slot */
 } tg_client;
 
 tg_status tg_client_create(tg_client **out, tg_error *err) TG_MUST_CHECK;

@@ -106,12 +106,12 @@ static void count_opened(tg_server *s, size_t n) {
 static void open_slots(tg_server *s, tg_session *session, tg_client *client, const tg_frame *head,
                        const void *msg) {
     const tg_slot_list *list = msg;
-    size_t before = client->n_slots, new_ones = 0;
+    size_t before = client->slots.n, new_ones = 0;
     for (size_t i = 0; i < list->n; i++) new_ones += !tg_client_find(client, list->slots[i]);
-    if (client->n_slots + new_ones > s->max_slots) {
+    if (client->slots.n + new_ones > s->max_slots) {
         tg_session_send_busy(session, head, TG_PRESSURE_SLOTS,
                              "a client may have %zu slots, %zu are open", s->max_slots,
-                             client->n_slots);
+                             client->slots.n);
         return;
     }
     while (s->n_slots + new_ones > s->spec.capacity && tg_link_evict(s->link)) continue;
@@ -126,11 +126,11 @@ static void open_slots(tg_server *s, tg_session *session, tg_client *client, con
         tg_client_slot *slot = tg_client_find(client, list->slots[i]);
         if (st == TG_OK && slot->seq == 0) stamp(session, slot, head);
         if (st == TG_OK) continue;
-        count_opened(s, client->n_slots - before);
+        count_opened(s, client->slots.n - before);
         tg_session_send_error(session, head, tg_env_code(st), "%s", err.msg);
         return;
     }
-    count_opened(s, client->n_slots - before);
+    count_opened(s, client->slots.n - before);
     tg_server_reply(s, session, head, TG_MSG_SLOTS_OPENED, list);
 }
 
@@ -138,7 +138,7 @@ static void open_slots(tg_server *s, tg_session *session, tg_client *client, con
 static void close_slots(tg_server *s, tg_session *session, tg_client *client, const tg_frame *head,
                         const void *msg) {
     const tg_slot_list *list = msg;
-    size_t before = client->n_slots;
+    size_t before = client->slots.n;
     for (size_t i = 0; i < list->n; i++) {
         tg_client_slot *slot = tg_client_find(client, list->slots[i]);
         if (!slot || tg_server_outdated(session, slot, head)) continue;
@@ -150,7 +150,7 @@ static void close_slots(tg_server *s, tg_session *session, tg_client *client, co
             tg_client_close_slot(client, list->slots[i]);
         }
     }
-    s->n_slots -= before - client->n_slots;
+    s->n_slots -= before - client->slots.n;
     s->completed++;
 }
 

@@ -39,7 +39,7 @@ static size_t bytes_of(const tg_snapshot *x) {
 void tg_server_snapshot(tg_server *s, tg_session *session, tg_client *client, const tg_frame *head,
                         const void *msg) {
     const tg_slot_list *list = msg;
-    size_t n = list->n ? list->n : client->n_slots, filled = 0, bytes = 0;
+    size_t n = list->n ? list->n : client->slots.n, filled = 0, bytes = 0;
     tg_snapshot *items = tg_arena_array(&s->scratch, REPLY_ITEMS, sizeof *items);
     if (!items) {
         tg_session_send_busy(session, head, TG_PRESSURE_MEMORY, "out of memory");
@@ -47,7 +47,7 @@ void tg_server_snapshot(tg_server *s, tg_session *session, tg_client *client, co
     }
     for (size_t i = 0; i < n; i++) {
         const tg_client_slot *slot =
-            list->n ? tg_client_find(client, list->slots[i]) : client->slots[i];
+            list->n ? tg_client_find(client, list->slots[i]) : tg_by_id_at(&client->slots, i);
         tg_snapshot *x = &items[filled++];
         *x = (tg_snapshot){.slot = slot ? slot->id : list->slots[i], .split = TG_SPLIT_TRAIN};
         x->sample_id = "";

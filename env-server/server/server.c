@@ -54,10 +54,11 @@ static void on_close(void *arg, tg_session *session, const char *reason) {
     tg_log_info("env", "session %" PRIu64 " closed: %s", tg_session_id(session), reason);
     if (!client) return;
     s->n_sessions--;
-    s->n_slots -= client->n_slots;
+    s->n_slots -= client->slots.n;
     client->closed = true;
-    for (size_t i = 0; i < client->n_slots; i++) {
-        int phase = client->slots[i]->phase;
+    for (size_t i = 0; i < client->slots.n; i++) {
+        const tg_client_slot *slot = tg_by_id_at(&client->slots, i);
+        int phase = slot->phase;
         s->figures.n_slots[phase]--;
         if (phase == TG_PHASE_RUNNING && tg_session_loss(session) != TG_LOSS_NONE)
             tg_figures_aborted(&s->figures);
