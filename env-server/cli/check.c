@@ -1,5 +1,6 @@
 /* textgen-env check: is this config right, and what does it say with every default made explicit? */
 #include "common/base/file.h"
+#include "common/config/unused.h"
 #include "env-server/cli/commands.h"
 #include "env-server/cli/load.h"
 #include "env-server/env/env.h"
@@ -15,6 +16,10 @@ static tg_status check(const char *config, const tg_args *args, bool schema_only
         tg_env_settings_json(&l.settings, &text);
         tg_buf_putc(&text, '\n');
         st = tg_stdout_write(&text, err);
+        tg_buf_reset(&text);
+        tg_opts_unused(l.settings.datapool.entry->options,
+                       tg_node_at(l.config.root, "datapool.args"), "datapool.args", &text);
+        if (st == TG_OK && text.len) fputs(text.data, stderr);
         tg_buf_fini(&text);
     }
     tg_env_close(&env);

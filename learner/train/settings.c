@@ -3,6 +3,7 @@
  * back to the same settings. */
 #include "learner/train/settings.h"
 
+#include "common/config/unused.h"
 #include "common/base/alloc.h"
 #include "common/config/locate.h"
 #include "common/base/str.h"
@@ -263,6 +264,17 @@ tg_status tg_train_settings_read(tg_train_settings *s, const tg_node *root, bool
     s->eval_gen.weights = TG_WEIGHT_PACKED; /* whatever rollouts use: the model itself is judged */
     s->eval_gen.half_cache = false;
     return st;
+}
+
+void tg_train_settings_unused(const tg_train_settings *s, const tg_node *root, tg_buf *out) {
+    if (s->supervised) {
+        tgi_supervised_unused(tg_node_get(root, "alg"), out);
+        return;
+    }
+    tg_opts_unused(s->algo ? s->algo->options : NULL, tg_node_at(root, "alg.args"), "alg.args",
+                   out);
+    tg_opts_unused(s->policy ? s->policy->options : NULL, tg_node_at(root, "alg.policy.args"),
+                   "alg.policy.args", out);
 }
 
 void tg_train_settings_alg_json(const tg_train_settings *s, tg_buf *out) {

@@ -2,6 +2,7 @@
  * TrainingArguments. */
 #include "learner/train/settings.h"
 
+#include "common/config/unused.h"
 #include "common/base/check.h"
 
 #include <math.h>
@@ -160,6 +161,10 @@ tg_status tgi_supervised_read(tg_train_settings *s, const tg_node *alg, bool sch
     args_shown(shown);
     return tgi_resolved_node(shown, &sup->args, "alg.training_args", arena, &sup->training_args,
                              err);
+}
+
+void tgi_supervised_unused(const tg_node *alg, tg_buf *out) {
+    tg_opts_unused(args_options, tg_node_get(alg, "training_args"), "alg.training_args", out);
 }
 
 void tgi_supervised_json(const tg_supervised *sup, tg_buf *out) {

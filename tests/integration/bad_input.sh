@@ -120,6 +120,28 @@ YML
 # The table would prove nothing if the unchanged config were refused too.
 if "$textgen" check good.yml >out 2>err; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "  the good config is refused:"; cat err; fi
 
+# ---- options without effect: right, but one line each, from one of the processes that read the config -------------------------------
+cat >sup.yml <<YML
+tokenizer: {model_name: $model}
+datapool: {id: dummy_pool, args: {prompt: a, n_samples: 4}}
+reward_fn: {id: increasing_numbers, args: {min_tokens: 20}}
+env: {n_envs: 2, args: {max_prompt_length: 5, max_episode_length: 8}}
+alg:
+  id: supervised
+  model_name: $model
+  training_args:
+    save_strategy: epoch
+    seed: null
+train_evaluation: {eval_batch_size: 4, metrics: [{id: increasing_numbers, args: {min_tokens: 20}}]}
+YML
+bad "no effect: of transformers" 0 '^note: sup.yml:9: alg.training_args.save_strategy has no effect: By steps' "$textgen" check --schema-only sup.yml
+bad "no effect: of RL4LMs" 0 '^note: command line: alg.args.verbose has no effect: TEXTGEN_LOG' "$textgen" check --schema-only good.yml alg.args.verbose=2 alg.args.device=auto
+bad "no effect: of a data pool" 0 'datapool.args.tokenizer_id has no effect: the run.s tokenizer' "$textgen" check --schema-only good.yml datapool='{id: tldr, args: {tokenizer_id: x}}'
+sed -E 's/^    n_steps: 8/    verbose: 1\n&/' good.yml >c.yml
+"$textgen" train c.yml --run-dir dir >out 2>&1 || { failed=$((failed + 1)); tail -n 3 out; }
+if [ "$(grep -c 'c.yml:[0-9]*: alg.args.verbose has no effect' out)" = 1 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "  train does not say once that an option has no effect"; fi
+rm -rf dir
+
 # ---- config files ------------------------------------------------------------------------------
 bad "no such config" 66 'nowhere.yml: no such file' "$textgen" train nowhere.yml --run-dir dir
 bad "a folder as config" 66 'is not a file' "$textgen" train "$work" --run-dir dir
