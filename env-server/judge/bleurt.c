@@ -7,12 +7,18 @@
 
 #include <string.h>
 
-tg_status tg_bleurt_open(tg_bleurt *b, const tg_open_context *ctx, const char *owner,
-                         const char *model_name, tg_error *err) {
+static const char owner[] = "bleurt";
+
+tg_status tg_bleurt_start(void *bleurt, const void *options, const tg_open_context *ctx,
+                          tg_error *err) {
+    tg_bleurt *b = bleurt;
+    const char *name = ((const tg_bleurt_options *)options)->model;
     *b = (tg_bleurt){.as_list = ctx->compat};
-    tg_status st = tg_judge_open(
-        &b->judge, ctx,
-        (tg_judge_spec){.owner = owner, .name = model_name, .kind = TG_JUDGE_LABELS}, err);
+    tg_status st = tg_judge_open(&b->judge, ctx,
+                                 (tg_judge_spec){.owner = owner,
+                                                 .name = name ? name : TG_BLEURT_MODEL,
+                                                 .kind = TG_JUDGE_LABELS},
+                                 err);
     if (st != TG_OK || tg_judge_arch(b->judge)->n_labels == 1) return st;
     st = tg_fail(err, TG_DATA, "%s: %s has %d labels; BLEURT's model has 1", owner,
                  tg_judge_folder(b->judge), tg_judge_arch(b->judge)->n_labels);
@@ -20,8 +26,8 @@ tg_status tg_bleurt_open(tg_bleurt *b, const tg_open_context *ctx, const char *o
     return st;
 }
 
-void tg_bleurt_close(tg_bleurt *b) {
-    tg_judge_close(&b->judge);
+void tg_bleurt_close(void *bleurt) {
+    tg_judge_close(&((tg_bleurt *)bleurt)->judge);
 }
 
 /* (reference, text) for every reference of the item, or one for the list of them. */
@@ -50,8 +56,9 @@ static tg_status values_of(const tg_bleurt *b, const tg_metric_item *item, tg_en
     return st;
 }
 
-tg_status tg_bleurt_values(const tg_bleurt *b, const tg_metric_item *items, size_t n,
+tg_status tg_bleurt_values(const void *bleurt, const tg_metric_item *items, size_t n,
                            double *values, tg_error *err) {
+    const tg_bleurt *b = bleurt;
     tg_encodings rows = {0};
     tg_buf list = {0};
     tg_status st = TG_OK;

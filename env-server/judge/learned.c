@@ -25,8 +25,15 @@ tg_status tg_learned_open(tg_learned *l, const tg_open_context *ctx, const char 
     return st;
 }
 
-void tg_learned_close(tg_learned *l) {
-    tg_judge_close(&l->judge);
+tg_status tg_learned_start(void *learned, const void *options, const tg_open_context *ctx,
+                           tg_error *err) {
+    const tg_learned_options *o = options;
+    return tg_learned_open(learned, ctx, "learned_reward", o->model_name, o->label_ix,
+                           o->include_prompt_for_eval, err);
+}
+
+void tg_learned_close(void *learned) {
+    tg_judge_close(&((tg_learned *)learned)->judge);
 }
 
 static double softmax_of(const float *x, size_t n, size_t label) {
@@ -51,8 +58,9 @@ static tg_status join(const tg_metric_item *items, size_t n, tg_buf *joined, tg_
     return TG_OK;
 }
 
-tg_status tg_learned_values(const tg_learned *l, const tg_metric_item *items, size_t n,
+tg_status tg_learned_values(const void *learned, const tg_metric_item *items, size_t n,
                             double *values, tg_error *err) {
+    const tg_learned *l = learned;
     const size_t labels = (size_t)tg_judge_arch(l->judge)->n_labels;
     tg_text *texts = tg_alloc_array(n, sizeof *texts);
     float *logits = tg_alloc_array(n * labels, sizeof *logits);

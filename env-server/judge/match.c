@@ -18,8 +18,8 @@ tg_status tg_match_open(tg_match *m, const tg_open_context *ctx, const char *own
         (tg_judge_spec){.owner = owner, .name = model_name, .kind = TG_JUDGE_LABELS}, err);
 }
 
-void tg_match_close(tg_match *m) {
-    tg_judge_close(&m->judge);
+void tg_match_close(void *match) {
+    tg_judge_close(&((tg_match *)match)->judge);
 }
 
 static tg_status wanted_label(const tg_match *m, const tg_sample *s, int64_t *out, tg_error *err) {
@@ -64,8 +64,9 @@ static size_t largest(const float *x, size_t n) {
     return best;
 }
 
-tg_status tg_match_values(const tg_match *m, const tg_metric_item *items, size_t n, double *values,
+tg_status tg_match_values(const void *match, const tg_metric_item *items, size_t n, double *values,
                           tg_error *err) {
+    const tg_match *m = match;
     const size_t labels = (size_t)tg_judge_arch(m->judge)->n_labels;
     tg_text *texts = tg_alloc_array(n, sizeof *texts);
     float *logits = tg_alloc_array(n * labels, sizeof *logits);

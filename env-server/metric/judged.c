@@ -4,8 +4,6 @@
 #include "env-server/judge/judgement.h"
 #include "env-server/metric/rows.h"
 
-#include <stdint.h>
-
 /* The values under the key, and their mean. */
 static tg_status emit_mean(tg_metric_out *out, const char *key, const double *values, size_t n,
                            tg_error *err) {
@@ -14,10 +12,7 @@ static tg_status emit_mean(tg_metric_out *out, const char *key, const double *va
     return tg_metric_emit(out, key, sum / (double)n, values, n, err);
 }
 
-typedef tg_status values_fn(const void *state, const tg_metric_item *items, size_t n,
-                            double *values, tg_error *err);
-
-static tg_status mean_of(const void *state, values_fn *fill, const char *key,
+static tg_status mean_of(const void *state, tg_judged_values *fill, const char *key,
                          const tg_metric_input *in, tg_metric_out *out, tg_error *err) {
     double *values = tg_alloc_array(in->n, sizeof *values);
     if (!values) return tg_fail_nomem(err, in->n * sizeof *values);
@@ -29,51 +24,26 @@ static tg_status mean_of(const void *state, values_fn *fill, const char *key,
 
 /* ---- learned_reward ---------------------------------------------------------------------------- */
 
-struct learned_options {
-    const char *model_name;
-    int64_t label_ix, batch_size;
-    bool include_prompt_for_eval;
-};
-#define O struct learned_options
 static const tg_opt learned_options[] = {
-    TG_OPT_STR_REQUIRED(O, model_name, "Sequence classifier, as a folder or a name."),
-    TG_OPT_INT_REQUIRED(O, label_ix, -65536, 65536, "Label whose probability is the value."),
-    TG_OPT_INT(O, batch_size, "32", 1, 1e9,
+    TG_LEARNED_ROWS,
+    TG_OPT_INT(tg_learned_options, batch_size, "32", 1, 1e9,
                "As in RL4LMs; texts are packed here, and results do not depend on it."),
-    TG_OPT_BOOL(O, include_prompt_for_eval, "true", "Classify the prompt with the text."),
-    TG_OPT_END};
-#undef O
-
-static tg_status learned_open(void *state, const void *opts, const tg_open_context *ctx,
-                              tg_error *err) {
-    const struct learned_options *o = opts;
-    return tg_learned_open(state, ctx, "learned_reward", o->model_name, o->label_ix,
-                           o->include_prompt_for_eval, err);
-}
-
-static void learned_close(void *state) {
-    tg_learned_close(state);
-}
-
-static tg_status learned_values(const void *state, const tg_metric_item *items, size_t n,
-                                double *values, tg_error *err) {
-    return tg_learned_values(state, items, n, values, err);
-}
+    TG_LEARNED_PROMPT_ROW, TG_OPT_END};
 
 static tg_status learned_compute(const void *state, const tg_metric_input *in, tg_metric_out *out,
                                  tg_error *err) {
-    return mean_of(state, learned_values, "semantic/learned_automodel_metric", in, out, err);
+    return mean_of(state, tg_learned_values, "semantic/learned_automodel_metric", in, out, err);
 }
 
 const tg_metric_ops tg_metric_learned_reward = {
     .entry = {.name = "learned_reward",
               .summary = "Probability of a label under a sequence classifier.",
               .options = learned_options,
-              .options_size = sizeof(struct learned_options),
+              .options_size = sizeof(tg_learned_options),
               .built = true},
     .state_size = sizeof(tg_learned),
-    .open = learned_open,
-    .close = learned_close,
+    .open = tg_learned_start,
+    .close = tg_learned_close,
     .compute = learned_compute,
 };
 
@@ -103,23 +73,14 @@ static tg_status emotion_open(void *state, const void *opts, const tg_open_conte
                          ((const struct match_options *)opts)->model_name, "emotion", 0, err);
 }
 
-static void match_close(void *state) {
-    tg_match_close(state);
-}
-
-static tg_status match_values(const void *state, const tg_metric_item *items, size_t n,
-                              double *values, tg_error *err) {
-    return tg_match_values(state, items, n, values, err);
-}
-
 static tg_status intent_compute(const void *state, const tg_metric_input *in, tg_metric_out *out,
                                 tg_error *err) {
-    return mean_of(state, match_values, "intent/accuracy", in, out, err);
+    return mean_of(state, tg_match_values, "intent/accuracy", in, out, err);
 }
 
 static tg_status emotion_compute(const void *state, const tg_metric_input *in, tg_metric_out *out,
                                  tg_error *err) {
-    return mean_of(state, match_values, "emotion/accuracy", in, out, err);
+    return mean_of(state, tg_match_values, "emotion/accuracy", in, out, err);
 }
 
 const tg_metric_ops tg_metric_intent_accuracy = {
@@ -130,7 +91,7 @@ const tg_metric_ops tg_metric_intent_accuracy = {
               .built = true},
     .state_size = sizeof(tg_match),
     .open = intent_open,
-    .close = match_close,
+    .close = tg_match_close,
     .compute = intent_compute,
 };
 
@@ -142,49 +103,28 @@ const tg_metric_ops tg_metric_emotion_accuracy = {
               .built = true},
     .state_size = sizeof(tg_match),
     .open = emotion_open,
-    .close = match_close,
+    .close = tg_match_close,
     .compute = emotion_compute,
 };
 
 /* ---- bleurt ------------------------------------------------------------------------------------ */
 
-struct bleurt_options {
-    const char *config_name;
-};
-static const tg_opt bleurt_options[] = {
-    TG_OPT_STR(struct bleurt_options, config_name, TG_BLEURT_MODEL,
-               "BLEURT as a Hugging Face folder with one label, or its name."),
-    TG_OPT_END};
-
-static tg_status bleurt_open(void *state, const void *opts, const tg_open_context *ctx,
-                             tg_error *err) {
-    const char *name = ((const struct bleurt_options *)opts)->config_name;
-    return tg_bleurt_open(state, ctx, "bleurt", name ? name : TG_BLEURT_MODEL, err);
-}
-
-static void bleurt_close(void *state) {
-    tg_bleurt_close(state);
-}
-
-static tg_status bleurt_values(const void *state, const tg_metric_item *items, size_t n,
-                               double *values, tg_error *err) {
-    return tg_bleurt_values(state, items, n, values, err);
-}
+static const tg_opt bleurt_options[] = {TG_BLEURT_ROW("config_name"), TG_OPT_END};
 
 static tg_status bleurt_compute(const void *state, const tg_metric_input *in, tg_metric_out *out,
                                 tg_error *err) {
-    return mean_of(state, bleurt_values, "semantic/bleurt", in, out, err);
+    return mean_of(state, tg_bleurt_values, "semantic/bleurt", in, out, err);
 }
 
 const tg_metric_ops tg_metric_bleurt = {
     .entry = {.name = "bleurt",
               .summary = "BLEURT against the best reference.",
               .options = bleurt_options,
-              .options_size = sizeof(struct bleurt_options),
+              .options_size = sizeof(tg_bleurt_options),
               .built = true},
     .state_size = sizeof(tg_bleurt),
-    .open = bleurt_open,
-    .close = bleurt_close,
+    .open = tg_bleurt_start,
+    .close = tg_bleurt_close,
     .compute = bleurt_compute,
 };
 

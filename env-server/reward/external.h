@@ -57,4 +57,16 @@ tg_status tg_external_score(const void *state, const tg_reward_input *in, size_t
 /* Shows the figures of all functions of this kind inside r (a weighted sum, a dense reward …). */
 void tg_reward_figures(const tg_reward *r, tg_stats *to);
 
+/* The row of such a reward, from what its file calls options, struct state, open_reward and close_reward. */
+#define TG_EXTERNAL_OPS(id, text)                                                                  \
+    {                                                                                              \
+        .entry = {.name = id,                                                                      \
+                  .summary = text,                                                                 \
+                  .options = options,                                                              \
+                  .options_size = sizeof(struct options),                                          \
+                  .built = true},                                                                  \
+        .state_size = sizeof(struct state), .open = open_reward, .close = close_reward,            \
+        .traits = tg_external_traits, .score = tg_external_score,                                  \
+    }
+
 #endif

@@ -237,15 +237,5 @@ static tg_status open_reward(void *state, const void *opts, const tg_open_contex
     return st;
 }
 
-const tg_reward_ops tg_reward_http = {
-    .entry = {.name = "http",
-              .summary = "A function behind HTTP: POST of JSON.",
-              .options = options,
-              .options_size = sizeof(struct options),
-              .built = true},
-    .state_size = sizeof(struct state),
-    .open = open_reward,
-    .close = close_reward,
-    .traits = tg_external_traits,
-    .score = tg_external_score,
-};
+const tg_reward_ops tg_reward_http =
+    TG_EXTERNAL_OPS("http", "A function behind HTTP: POST of JSON.");

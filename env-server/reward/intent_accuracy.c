@@ -45,34 +45,34 @@ static tg_status open_reward(void *state, const void *opts, const tg_open_contex
 }
 
 /* RL4LMs's lists of texts grow from one finished episode to the next: it gives the k-th the mean of the first k. */
-static tg_status add_meteor(const struct state *s, const tg_finished *f, tg_error *err) {
+static tg_status add_meteor(const struct state *s, const tg_metric_item *items, size_t n,
+                            double *values, tg_error *err) {
     tg_meteor_work w = {0};
     tg_status st = TG_OK;
     double sum = 0;
-    for (size_t i = 0; i < f->n && st == TG_OK; i++) {
-        const tg_metric_item *item = &f->items[i];
+    for (size_t i = 0; i < n && st == TG_OK; i++) {
         double value;
-        st = tg_meteor_sample(s->meteor, &w, item->text, item->text_len, item->sample, &value, err);
+        st = tg_meteor_sample(s->meteor, &w, items[i].text, items[i].text_len, items[i].sample,
+                              &value, err);
         sum += value;
-        f->values[i] = s->auto_coeff * (s->compat ? sum / (double)(i + 1) : value) +
-                       s->intent_coeff * f->values[i];
+        values[i] = s->auto_coeff * (s->compat ? sum / (double)(i + 1) : value) +
+                    s->intent_coeff * values[i];
     }
     tg_meteor_work_fini(&w);
     return st;
 }
 
+static tg_status values_of(const void *state, const tg_metric_item *items, size_t n, double *values,
+                           tg_error *err) {
+    const struct state *s = state;
+    for (size_t i = 0; i < n; i++) values[i] = 0;
+    tg_status st = s->match.judge ? tg_match_values(&s->match, items, n, values, err) : TG_OK;
+    return st == TG_OK ? add_meteor(s, items, n, values, err) : st;
+}
+
 static tg_status score(const void *state, const tg_reward_input *in, size_t n, tg_reward_value *out,
                        tg_error *err) {
-    const struct state *s = state;
-    tg_finished f;
-    tg_status st = tg_finished_init(&f, in, n, err);
-    if (st != TG_OK) return st;
-    for (size_t i = 0; i < f.n; i++) f.values[i] = 0;
-    if (f.n && s->match.judge) st = tg_match_values(&s->match, f.items, f.n, f.values, err);
-    if (st == TG_OK) st = add_meteor(s, &f, err);
-    if (st == TG_OK) tg_finished_spread(&f, n, out);
-    tg_finished_fini(&f);
-    return st;
+    return tg_judge_finished(state, values_of, in, n, out, err);
 }
 
 const tg_reward_ops tg_reward_intent_accuracy = {
@@ -82,10 +82,7 @@ const tg_reward_ops tg_reward_intent_accuracy = {
               .options_size = sizeof(struct options),
               .built = true},
     .state_size = sizeof(struct state),
-    .terminal = true,
-    .slow = true,
-    .waits = true,
-    .deterministic = true,
+    TG_JUDGED_TRAITS,
     .open = open_reward,
     .close = close_reward,
     .score = score,

@@ -93,20 +93,19 @@ static tg_status shape(const struct state *s, tg_meteor_work *w, const tg_metric
     return st;
 }
 
+static tg_status values_of(const void *state, const tg_metric_item *items, size_t n, double *values,
+                           tg_error *err) {
+    const struct state *s = state;
+    tg_meteor_work w = {0};
+    tg_status st = tg_preference_values(&s->model, items, n, values, err);
+    for (size_t i = 0; i < n && st == TG_OK; i++) st = shape(s, &w, &items[i], &values[i], err);
+    tg_meteor_work_fini(&w);
+    return st;
+}
+
 static tg_status score(const void *state, const tg_reward_input *in, size_t n, tg_reward_value *out,
                        tg_error *err) {
-    const struct state *s = state;
-    tg_finished f;
-    tg_status st = tg_finished_init(&f, in, n, err);
-    if (st != TG_OK) return st;
-    tg_meteor_work w = {0};
-    if (f.n) st = tg_preference_values(&s->model, f.items, f.n, f.values, err);
-    for (size_t i = 0; i < f.n && st == TG_OK; i++)
-        st = shape(s, &w, &f.items[i], &f.values[i], err);
-    if (st == TG_OK) tg_finished_spread(&f, n, out);
-    tg_meteor_work_fini(&w);
-    tg_finished_fini(&f);
-    return st;
+    return tg_judge_finished(state, values_of, in, n, out, err);
 }
 
 const tg_reward_ops tg_reward_preference = {
@@ -116,10 +115,7 @@ const tg_reward_ops tg_reward_preference = {
               .options_size = sizeof(struct options),
               .built = true},
     .state_size = sizeof(struct state),
-    .terminal = true,
-    .slow = true,
-    .waits = true,
-    .deterministic = true,
+    TG_JUDGED_TRAITS,
     .open = open_reward,
     .close = close_reward,
     .score = score,

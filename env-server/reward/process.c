@@ -161,15 +161,5 @@ static tg_status open_reward(void *state, const void *opts, const tg_open_contex
     return st;
 }
 
-const tg_reward_ops tg_reward_process = {
-    .entry = {.name = "process",
-              .summary = "A program in any language that answers lines of JSON.",
-              .options = options,
-              .options_size = sizeof(struct options),
-              .built = true},
-    .state_size = sizeof(struct state),
-    .open = open_reward,
-    .close = close_reward,
-    .traits = tg_external_traits,
-    .score = tg_external_score,
-};
+const tg_reward_ops tg_reward_process =
+    TG_EXTERNAL_OPS("process", "A program in any language that answers lines of JSON.");
