@@ -69,8 +69,9 @@ void tg_alibi_slopes(int heads, float *slopes) {
 void tg_waves_table(int positions, int width, float *table) {
     const int sines = width - width / 2;
     for (int j = 0; j < width; j++) {
-        double freq = pow(10000, 2.0 * (j / 2) / width);
-        int column = j % 2 ? sines + j / 2 : j / 2;
+        const int pair = j / 2;
+        double freq = pow(10000, 2.0 * pair / width);
+        int column = j % 2 ? sines + pair : pair;
         for (int p = 0; p < positions; p++)
             table[(size_t)p * (size_t)width + (size_t)column] =
                 (float)(j % 2 ? cos(p / freq) : sin(p / freq));

@@ -20,10 +20,12 @@ static void find_tensor(tg_tensors *at, const tg_param *p, const tg_model *m) {
 static void share_layers(tg_trunk *t) {
     if (!t->arch.n_groups) return;
     const int inner = TG_MAX(t->arch.inner_group, 1), groups = t->arch.n_groups / inner;
-    const double per_group =
-        (double)(t->arch.n_layers / inner) / groups; /* as transformers has it */
-    for (int l = t->arch.n_layers - 1; l >= 0; l--)
-        t->layers[l] = t->layers[(int)(l / inner / per_group) * inner + l % inner];
+    const int blocks = t->arch.n_layers / inner;
+    const double per_group = (double)blocks / groups; /* as transformers has it */
+    for (int l = t->arch.n_layers - 1; l >= 0; l--) {
+        const int block = l / inner;
+        t->layers[l] = t->layers[(int)(block / per_group) * inner + l % inner];
+    }
 }
 
 tg_status tg_trunk_init(tg_trunk *t, const tg_model *m, tg_stack stack, tg_error *err) {

@@ -38,7 +38,7 @@ static tg_status cut_to(tg_cut *cut, const tg_encode_options *o, size_t keep, tg
 
 /* The shorter text keeps its length as long as it can; then both share. */
 static void share(size_t max, size_t *a, size_t *b) {
-    size_t n1 = min_size(*a, *b), n2 = max_size(*a, *b);
+    size_t n1 = min_size(*a, *b), n2;
     bool swapped = *a > *b;
     n2 = n1 > max ? n1 : max_size(n1, max - n1);
     if (n1 + n2 > max) n1 = max / 2, n2 = n1 + max % 2;

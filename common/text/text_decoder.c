@@ -3,6 +3,7 @@
 #include "common/text/text_decoder.h"
 
 #include "common/base/alloc.h"
+#include "common/base/check.h"
 #include "common/text/bytelevel.h"
 #include "common/text/utf8.h"
 
@@ -10,6 +11,7 @@
 
 /* Replaces in b from start on. */
 static void replace(tg_buf *b, size_t start, const char *from, const char *to) {
+    TG_ASSERT(from && to);
     size_t n_from = strlen(from), n_to = strlen(to), w = start;
     if (!b->data || start >= b->len || !n_from ||
         !memmem(b->data + start, b->len - start, from, n_from))
@@ -42,6 +44,7 @@ static void replace(tg_buf *b, size_t start, const char *from, const char *to) {
 }
 
 static void strip(tg_buf *b, size_t start, const tg_decoder_step *step) {
+    TG_ASSERT(step->from);
     size_t n = strlen(step->from), left = start, right = b->len;
     for (uint32_t i = 0; i < step->start && right - left >= n; i++, left += n)
         if (memcmp(b->data + left, step->from, n)) break;

@@ -34,7 +34,7 @@ static tg_status read_bpe(tg_text_decoder *d, tg_decoder_step *step, const json_
 static tg_status read_metaspace(tg_decoder_step *step, const json_t *part, const char *where,
                                 tg_error *err) {
     const char *mark = NULL, *scheme = NULL;
-    bool prefix, split;
+    bool prefix = true, split;
     tg_status st = tg_part_check(
         part, where, "type replacement str_rep add_prefix_space prepend_scheme split", err);
     if (st == TG_OK) st = tg_part_str(part, where, "replacement", &mark, err);

@@ -153,7 +153,7 @@ tg_status tg_unigram_seeds(const tg_map *words, size_t max_chars, size_t max_see
     suffix *s = collect(words, &n_suffixes);
     bool ok = s && find_chars(words, &l);
     if (ok) {
-        qsort(l.p, l.n, sizeof *l.p, by_score);
+        if (l.n) qsort(l.p, l.n, sizeof *l.p, by_score);
         qsort(s, n_suffixes, sizeof *s, by_text);
         ok = find_runs(s, n_suffixes, max_chars, &longer);
     }

@@ -162,7 +162,7 @@ static double expect(training *t, double *chars) {
 
 static double digamma(double x) {
     double result = 0;
-    for (; x < 7; x++) result -= 1 / x;
+    while (x < 7) result -= 1 / x, x += 1;
     x -= 0.5;
     double xx = 1 / x, xx2 = xx * xx, xx4 = xx2 * xx2;
     return result + log(x) + xx2 / 24 - 7 * xx4 / 960 + 31 * xx4 * xx2 / 8064 -

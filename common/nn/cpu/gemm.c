@@ -50,7 +50,7 @@ static void pack_panel(void *arg, int panel) {
     const gemm_job *j = arg;
     const tg_gemm *g = j->g;
     const int at = panel_row(j, panel), rows = panel_row(j, panel + 1) - at;
-    const size_t row = (size_t)(j->first + at);
+    const size_t row = (size_t)j->first + (size_t)at;
     const float *from = g->a + (g->ta ? row : row * (size_t)g->lda);
     float *to = j->packed + (size_t)at * row_words(j);
     if (j->pairs)
