@@ -68,6 +68,7 @@ typedef struct tg_fleet_stats {
     uint64_t replies_dropped; /* duplicate, late or unasked */
     uint64_t resent;          /* requests sent again for want of an answer */
     uint64_t steps;           /* tokens acknowledged */
+    uint64_t episodes;        /* that ended */
     size_t slots, slots_open, calls;
     size_t in_state[TG_FLEET_STATES]; /* slots */
     uint64_t deaths[TG_LOSSES];       /* workers_lost, by how; NONE: they said Bye */

@@ -277,7 +277,10 @@ static void step_acknowledged(tg_fleet *f, tg_fleet_slot *s, const tg_step_resul
     if (tg_fleet_log_tokens(s, s->call.tokens, rewards, r->n_applied)) {
         s->digest = r->state_digest;
         f->stats.steps += r->n_applied;
-        if (r->terminated || r->truncated) s->live = false, s->ended = true;
+        if (r->terminated || r->truncated) {
+            s->live = false, s->ended = true;
+            f->stats.episodes++;
+        }
         tg_fleet_recount(f, s);
     } else {
         s->call.kind = TG_CALL_NONE; /* this call has its answer; the next one will not */

@@ -27,11 +27,11 @@ void tg_fleet_put_status(const tg_fleet *f, tg_buf *json) {
     tg_fleet_get_stats(f, &st);
     tg_buf_printf(json,
                   ", \"slots\": %zu, \"capacity\": %" PRIu64 ", \"steps\": %" PRIu64
-                  ", \"in_flight\": %zu, \"workers_lost\": %" PRIu64
+                  ", \"episodes\": %" PRIu64 ", \"in_flight\": %zu, \"workers_lost\": %" PRIu64
                   ", \"episodes_rebuilt\": %" PRIu64 ", \"episodes_aborted\": %" PRIu64
                   ", \"workers\": [",
-                  st.slots, st.capacity, st.steps, st.calls, st.workers_lost, st.episodes_rebuilt,
-                  st.episodes_aborted);
+                  st.slots, st.capacity, st.steps, st.episodes, st.calls, st.workers_lost,
+                  st.episodes_rebuilt, st.episodes_aborted);
     for (const tg_fleet_worker *w = f->workers; w; w = w->next) {
         put_worker(w, json);
         if (w->next) tg_buf_puts(json, ", ");
@@ -72,6 +72,8 @@ void tg_fleet_figures_init(tg_fleet_figures *f, tg_stats *s) {
                                  "Sent again for want of an answer.", NULL, NULL);
     f->steps = tg_stats_counter(s, "textgen_fleet_steps_total", "Tokens that workers acknowledged.",
                                 NULL, NULL);
+    f->episodes = tg_stats_counter(s, "textgen_fleet_episodes_total", "Episodes that ended there.",
+                                   NULL, NULL);
     f->open =
         tg_stats_gauge(s, "textgen_fleet_slots", "Slots, by where they live.", "place", "worker");
     f->unplaced =
@@ -92,6 +94,7 @@ static void set(const tg_fleet_figures *f, const tg_fleet_stats *st) {
     tg_stat_set(f->dropped, (double)st->replies_dropped);
     tg_stat_set(f->resent, (double)st->resent);
     tg_stat_set(f->steps, (double)st->steps);
+    tg_stat_set(f->episodes, (double)st->episodes);
     tg_stat_set(f->open, (double)st->slots_open);
     tg_stat_set(f->unplaced, (double)(st->slots - st->slots_open));
     tg_stat_set(f->calls, (double)st->calls);

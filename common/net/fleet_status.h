@@ -7,7 +7,7 @@
 
 typedef struct tg_fleet_figures {
     tg_stat *workers, *reward_workers, *deaths[TG_LOSSES], *rebuilt, *aborted, *dropped, *resent,
-        *steps, *open, *unplaced, *calls;
+        *steps, *episodes, *open, *unplaced, *calls;
     tg_stat *states[TG_FLEET_STATES], *recovery;
     tg_stat *sent, *received;
     tg_answer_figures answers; /* of the workers */

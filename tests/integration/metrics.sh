@@ -76,6 +76,7 @@ worker; w1=$started; worker; w2=$started
 play plain --address "$front" --episodes 300 --slots 8 --seed 3; check "episodes are played through the broker" $? "$work/plain.log"
 alone "$bhttp"; page broker0 "$bhttp"
 is broker0 textgen_fleet_steps_total "$(tokens plain)"
+is broker0 textgen_fleet_episodes_total 300
 is broker0 'textgen_workers{kind="env"}' 2
 is broker0 'textgen_worker_deaths_total{cause="disconnected"}' 0
 is broker0 'textgen_recovery_duration_seconds_count' 0
