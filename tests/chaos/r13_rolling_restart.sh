@@ -5,11 +5,13 @@ model model --episodes 20000
 broker --min-workers 2
 pids=()
 for ((i = 0; i < 3; i++)); do worker; pids+=($started); done
-total=0 wanted=$(size 2 100)
+begun=3 total=0 wanted=$(size 2 100)
 harm() {
     for ((i = 0; i < 3; i++)); do
         worker; local new=$started
-        sleep 0.25
+        sleep 0.2
+        begun=$((begun + 1))
+        until [ "$(grep -c 'textgen-env ready' "$work/workers.log")" -ge $begun ]; do sleep 0.05; done
         kill -TERM "${pids[i]}"; wait "${pids[i]}" || bad "a worker does not end well on SIGTERM" "$work/workers.log"
         pids[i]=$new
     done

@@ -1,14 +1,14 @@
 #!/bin/bash
 # R16: very few file descriptors, little memory: new sessions are refused, nothing crashes, those that are there go on.
 . tests/support/servers.sh
-n=$(size 4000 20000) port=$((20000 + $$ % 20000))
+beat=2000 n=$(size 4000 20000) port=$((20000 + $$ % 20000))
 model model --episodes "$n"
 # Over tcp: libzmq 4.3.4 ends the process when accept() on a socket of the file system finds no descriptor.
 front=tcp://127.0.0.1:$port back=tcp://127.0.0.1:$((port + 1))
 crowd() { # SESSIONS AT-A-TIME TIMES
     local i
     for ((i = 1; i <= $3; i++)); do
-        "$bin/textgen" bench env --address "$front" --sessions "$1" --slots 1 --seconds 0.2 --warmup 0 --open-ms 2000 >>"$work/crowd.log" 2>&1 &
+        "$bin/textgen" bench env --address "$front" --sessions "$1" --slots 1 --seconds 0.2 --heartbeat-ms 2000 --warmup 0 --open-ms 2000 >>"$work/crowd.log" 2>&1 &
         [ $((i % $2)) -ne 0 ] || sleep 0.5
     done
 }
@@ -24,7 +24,6 @@ kill -9 $b $w; wait $b $w 2>/dev/null
 group=/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup)/textgen-$$
 if mkdir "$group" 2>/dev/null && echo 64M >"$group/memory.limit_in_bytes"; then
     trap 'end_all; sleep 0.2; rmdir "$group" 2>/dev/null' EXIT
-    beat=1000
     (echo $BASHPID >"$group/cgroup.procs"; exec "$bin/textgen-broker" --front "$front" --back "$back" --heartbeat-ms "$beat") >"$work/broker.log" 2>&1 &
     b=$!
     worker

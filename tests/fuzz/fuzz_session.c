@@ -41,7 +41,10 @@ static uint8_t next(input *in) {
 
 static void *dial(void) {
     int zero = 0, wait = WAIT_MS;
-    void *sock = zmq_socket(ctx, ZMQ_DEALER);
+    void *sock;
+    for (int n = 0; !(sock = zmq_socket(ctx, ZMQ_DEALER)) && n < WAIT_MS; n++)
+        usleep(1000); /* libzmq closes sockets behind one's back, when it has the time */
+    if (!sock) fprintf(stderr, "fuzz_session: no socket: %s\n", zmq_strerror(zmq_errno()));
     TG_ASSERT(sock);
     zmq_setsockopt(sock, ZMQ_LINGER, &zero, sizeof zero);
     zmq_setsockopt(sock, ZMQ_RCVTIMEO, &wait, sizeof wait);
