@@ -211,7 +211,8 @@ static bool make(world *w, call kind, const void *item) {
         if (!tg_check(st == TG_OK, __FILE__, __LINE__, "%s", err.msg)) return false;
         if (!wait_call(w, want)) break;
         if (w->code == TG_CODE_OK) return true;
-        if (w->code == TG_CODE_EPISODE_ABORTED && w->may_abort) return false;
+        if (w->code == TG_CODE_EPISODE_ABORTED && w->may_abort && strstr(w->why, "out of memory"))
+            return false;
         if (w->code != TG_CODE_OVERLOADED && w->code != TG_CODE_DEADLINE_EXCEEDED)
             return tg_check(false, __FILE__, __LINE__, "answered %s: %s", tg_code_name(w->code),
                             w->why);
@@ -263,7 +264,7 @@ static uint64_t play(world *w) {
 /* Returns how many allocations were made; 0 after a failed check. */
 static uint64_t run(world *w, bool broker, int64_t fail_after, int64_t fail_every, uint64_t want) {
     uint64_t before = tg_alloc_calls();
-    w->may_abort = fail_every > 0;
+    w->may_abort = fail_every > 0 || fail_after >= 0;
     w->code = TG_CODE_OK;
     tg_alloc_fail_after(fail_after);
     tg_alloc_fail_every(fail_every);
