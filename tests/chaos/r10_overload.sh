@@ -6,7 +6,7 @@ model model --episodes 2000
 broker; b=$started
 worker
 play before --address "$front" --episodes 500; same "before" before model $?
-s=$(size 1 20)
+s=$(size 1 15)
 bench() { "$bin/textgen" bench env --address "$front" --sessions 8 --slots 64 --seconds "$s" --warmup 0.5 --json "$work/$1.json" "${@:2}" >"$work/$1.log" 2>&1; check "$1" $? "$work/$1.log"; }
 value() { sed -n "s/.*\"$2\": \([0-9]*\).*/\1/p" "$work/$1.json"; }
 bench peak
