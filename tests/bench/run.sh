@@ -67,6 +67,7 @@ plan_group() {
         peer growth "growth, torch" "peer_torch.sh growth" ;;
     choose) add choose "choosing a token" "$bin/bench_sample" ;;
     metrics) add metrics "metrics" "$bin/bench_metrics $(full || echo 0.02)"
+        full || export WORDS=10 # of a text, for the peer
         peer metrics "metrics, Python" "peer_metrics.sh"
         add metrics "growth of lexical metrics" "$bin/bench_lexical" ;;
     tokenizer) add tokenizer "tokenizers" "$bin/bench_tokenizer"
@@ -89,7 +90,7 @@ sort_lines() {
     local line
     while IFS= read -r line; do
         line=${line#json }
-        if [[ $line = \{* ]]; then printf '%s\n' "$line" >>"$TEXTGEN_BENCH_JSON"; else printf '%s\n' "$line"; fi
+        if [[ $line = \{\"* ]]; then printf '%s\n' "$line" >>"$TEXTGEN_BENCH_JSON"; else printf '%s\n' "$line"; fi
     done
 }
 
