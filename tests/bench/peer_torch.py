@@ -3,7 +3,8 @@
   peer_torch.py --list | CASE… [--eager]
 A name that ends in _bf16 runs under autocast (decoding: with bf16 weights), one in _avx2 without AVX-512. Each case prints a line and a JSON
 object. It is timed eager and compiled (torch.compile; decoding with a static cache), with all CPUs or half of them as threads; the best
-counts. Without AVX-512, T5's decoding and decoding in bf16: eager only, to save minutes. TEXTGEN_BENCH_QUICK: smaller shapes, once, eager."""
+counts. Eager only, to save minutes: everything without AVX-512, T5 and the head in bf16, decoding in bf16 or by T5. TEXTGEN_BENCH_QUICK:
+smaller shapes, once, eager."""
 import contextlib
 import json
 import os
@@ -196,8 +197,9 @@ def report(name, who, seconds, note, peak):
 def run_case(name):
     took, peak, alone = {}, 0, name.startswith("gemm/")
     tuned = not name.endswith(("_bf16", "_avx2"))  # the best number of threads does not depend on it
+    may_compile = tuned or (name.startswith("gpt2") and name.endswith("_bf16"))
     for way, run in CASES[name]().items():
-        if way == "compile" and (QUICK or "--eager" in sys.argv or name.endswith("_avx2")):  # f32 shows what it brings
+        if way == "compile" and (QUICK or "--eager" in sys.argv or not may_compile):
             continue
         try:
             took[way] = best(run, seconds=1) if alone else best(run, tune=tuned and way == "eager", least=2 if "eager" in took else 3)
