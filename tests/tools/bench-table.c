@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_LINES = 4096, MAX_ISAS = 8, TEXT = 160 };
+enum { MAX_LINES = 4096, MAX_ISAS = 8, TEXT = 240 };
 
 typedef struct line {
     const char *name, *who, *isa;
@@ -222,7 +222,7 @@ static void print_line(const table *t, const line *l) {
     if (ours) append(cells[PEAK], memory_text(l->peak_mb, text));
     for (int i = 0; i < t->n_lines; i++) {
         const line *other = &t->lines[i];
-        if (other == peer || !is_peer_of(other, l->name)) continue;
+        if (other == peer || is_ours(other) || strcmp(other->name, l->name)) continue;
         append(cells[OTHERS], cells[OTHERS][0] ? ", " : "");
         append(cells[OTHERS], other->who);
         append(cells[OTHERS], " ");
