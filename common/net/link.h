@@ -144,8 +144,8 @@ void tg_link_set_spec(tg_link *link, const tg_env_spec *spec);
 void tg_link_set_functions(tg_link *link, const tg_reward_fn *functions, size_t n);
 /* Ends the session that has been detached for longest, to make room; false: there is none. */
 bool tg_link_evict(tg_link *link);
-/* For answers that are ready later: NULL when that session is over. Session numbers are not reused.
- */
+/* For answers that are ready later: NULL when that session is over. Session numbers are not reused. link NULL: it was closed (or is
+ * being closed, whose on_close may end calls). */
 tg_session *tg_link_find(tg_link *link, uint64_t session_id);
 
 /* head->session is filled in. TG_BUSY, TG_UNAVAILABLE and TG_DATA as tg_endpoint_send; after

@@ -109,7 +109,7 @@ tg_session *tg_session_of_peer(tg_link *link, tg_peer peer) {
 }
 
 tg_session *tg_link_find(tg_link *link, uint64_t session_id) {
-    tg_session *s = tg_session_table_get(&link->by_id, session_id);
+    tg_session *s = link ? tg_session_table_get(&link->by_id, session_id) : NULL;
     return s && s->taken ? s : NULL;
 }
 

@@ -70,4 +70,20 @@ ends $hanging 15000
 check "the hanging one of two ends (exit code $code)" $((code != 69)) "$work/workers.log"
 wait $client
 same 'its episodes end on the other' moved truth $?
+
+# ---- a broker with calls under way that never end -------------------------------------------------
+front=ipc://$work/front2 back=ipc://$work/back2
+broker --drain-ms 300
+leaving=$started
+export BAD_REWARD_HANGS=1
+worker --drain-ms 100
+unset BAD_REWARD_HANGS
+play lost3 --address "$front" --episodes 4 --slots 4 &
+client=$!
+sleep 2
+kill -TERM $leaving
+ends $leaving 15000
+check "a broker ends with calls under way (exit code $code)" $((code != 0)) "$work/broker.log"
+kill $client 2>/dev/null
+wait $client 2>/dev/null
 finish
