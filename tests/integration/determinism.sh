@@ -91,6 +91,19 @@ train ppo.yml part $shared train_evaluation.n_iters=8 --resume
 cmp -s whole/model/model.safetensors part/model/model.safetensors && cmp -s whole/rollout_info.jsonl part/rollout_info.jsonl && ok || bad "shared critic, extended" part.log
 [ ! -e whole/checkpoints/checkpoint_8/value.safetensors ] && ok || bad "a shared critic has no network of its own"
 
+# Products in bf16: any number of workers and threads, the first ratio 1, and no going on in another precision.
+half="alg.policy.args.compute_dtype=bf16 train_evaluation.n_iters=6 train_evaluation.eval_every=6 train_evaluation.save_every=3"
+train ppo.yml half $half --workers 1 learner.threads=1
+train ppo.yml half2 $half --workers 2 learner.threads=2 && same "bf16, 2 workers and threads" half half2
+awk '{ if (match($0, /"first_ratio_error": [^,]*/)) { v = substr($0, RSTART + 21, RLENGTH - 21); if (v + 0 > 1e-5) bad = 1; n++ } }
+     END { exit bad || n != 6 }' half/timing.jsonl && ok || bad "the first ratio is not 1 in bf16" half/timing.jsonl
+cmp -s half/rollout_info.jsonl <(head -n 6 one/rollout_info.jsonl) && bad "bf16 gives the run of f32" || ok
+if "$textgen" train ppo.yml --run-dir half2 $half alg.policy.args.compute_dtype=f32 --resume >half3.log 2>&1; then
+    bad "a run in bf16 goes on in f32" half3.log
+else
+    grep -q 'another config' half3.log && ok || bad "resumed in another precision" half3.log
+fi
+
 # The other algorithms: any number of workers, and a run that was stopped after three iterations and extended to six.
 masked="{id: maskable_causal_lm_actor_critic_policy, args: {model_name: $work/sft/model, mask_type: learned_top_p, top_mask: 0.8,
   min_tokens_to_keep: 5, target_update_iterations: 2, generation_kwargs: {do_sample: true, top_k: 0, max_new_tokens: 10}}}"

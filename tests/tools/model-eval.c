@@ -1,4 +1,4 @@
-/* model-eval FOLDER BATCH OUT [--backend NAME] [--threads N] [--save DIR]
+/* model-eval FOLDER BATCH OUT [--backend NAME] [--threads N] [--save DIR] [--compute f32|bf16]
  *
  * What a model computes, for comparison with another implementation. BATCH is a safetensors file with tokens, offsets, act_row,
  * act_token (I64, see pass.h) and dlogp, dentropy, dvalue (F32). OUT becomes a safetensors file with
@@ -7,7 +7,7 @@
  *   states (source tokens, C): the encoder's, of a seq2seq model, whose batch also has src_tokens and src_offsets
  *   grad.<name>          of the mean of -logp
  *   mixed.<name>         of sum(dlogp logp + dentropy entropy + dvalue value)
- * --save writes the model as a folder again. */
+ * --save writes the model as a folder again; --compute bf16 rounds what the pass's products multiply. */
 #include "common/base/str.h"
 #include "common/nn/decoder.h"
 #include "common/nn/pass.h"
@@ -20,6 +20,7 @@
 struct options {
     const char *folder, *batch, *out, *backend, *save;
     int threads;
+    bool rounded;
 };
 
 struct result {
@@ -159,7 +160,10 @@ static tg_status evaluate(const struct options *o, const tg_batch *b, const floa
     tg_model *m = NULL;
     tg_status st = tg_backend_open(&be, o->backend, o->threads, err);
     if (st == TG_OK)
-        st = tg_model_open(&m, be, o->folder, TG_MODEL_TRAINABLE | TG_MODEL_VALUE_HEAD, 1, err);
+        st = tg_model_open(&m, be, o->folder,
+                           TG_MODEL_TRAINABLE | TG_MODEL_VALUE_HEAD |
+                               (o->rounded ? TG_MODEL_ROUNDED : 0u),
+                           1, err);
     if (st == TG_OK) st = run_pass(&r, m, b, w, err);
     if (st == TG_OK) st = run_decoder(&r, m, b, err);
     if (st == TG_OK) st = tg_safetensors_write(o->out, r.list, r.n, NULL, err);
@@ -184,6 +188,8 @@ static bool parse(struct options *o, int argc, char **argv) {
             o->backend = argv[++i];
         } else if (!strcmp(argv[i], "--save")) {
             o->save = argv[++i];
+        } else if (!strcmp(argv[i], "--compute")) {
+            o->rounded = !strcmp(argv[++i], "bf16");
         } else if (!strcmp(argv[i], "--threads") && tg_parse_i64(argv[i + 1], &threads)) {
             o->threads = (int)threads;
             i++;
@@ -198,7 +204,8 @@ int main(int argc, char **argv) {
     struct options o;
     if (!parse(&o, argc, argv)) {
         fprintf(stderr,
-                "usage: model-eval FOLDER BATCH OUT [--backend NAME] [--threads N] [--save DIR]\n");
+                "usage: model-eval FOLDER BATCH OUT [--backend NAME] [--threads N] [--save DIR] "
+                "[--compute f32|bf16]\n");
         return 64;
     }
     tg_safetensors in;
