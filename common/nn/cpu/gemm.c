@@ -11,7 +11,7 @@
 
 enum {
     DEPTH = 384,
-    PAIRS_DEPTH = 768,
+    PAIRS_DEPTH = 768, /* at most */
     MAX_COLS = 32,     /* of a panel of b */
     TILE_ROWS = 448,   /* a block of a, rows by depth, stays in the second cache */
     TILE_COLS = 512,   /* at most */
@@ -196,6 +196,12 @@ static void clear(const tg_gemm *g) {
         memset(g->c + (size_t)i * g->ldc, 0, (size_t)g->N * sizeof *g->c);
 }
 
+/* Blocks of pairs are as long as each other: 896 steps are 448 and 448, not 768 and 128. */
+static int even_depth(int K) {
+    const int blocks = (K + PAIRS_DEPTH - 1) / PAIRS_DEPTH;
+    return ((K + blocks - 1) / blocks + 1) & ~1;
+}
+
 void tg_cpu_gemm(tg_backend *be, const tg_gemm *g) {
     enum { PIECE = 32 * DEPTH };
     if (g->M <= 0 || g->N <= 0) return;
@@ -217,7 +223,7 @@ void tg_cpu_gemm(tg_backend *be, const tg_gemm *g) {
                       .k = be->kernels,
                       .packed = tg_cpu_gemm_scratch(be),
                       .last = k + piece.K == g->K,
-                      .depth = pairs ? PAIRS_DEPTH : DEPTH,
+                      .depth = pairs ? even_depth(piece.K) : DEPTH,
                       .pairs = pairs};
         for (int r = 0; r < runs; r++) {
             j.first = (int)((int64_t)g->M * r / runs);
