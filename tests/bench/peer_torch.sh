@@ -6,7 +6,7 @@ python=$(tests/support/venv.sh oracle-py tests/oracle/requirements.txt 9) || exi
 export HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false TORCHINDUCTOR_CACHE_DIR=${TMPDIR:-/tmp}/textgen-inductor.$(id -u)
 [ "${1:-}" = --list ] && exec "$python" tests/bench/peer_torch.py --list
 if [ $# -gt 0 ]; then cases=("$@"); else mapfile -t cases < <("$python" tests/bench/peer_torch.py --list); fi
-[ $# -gt 0 ] && [[ $1 = gemm/* ]] && exec "$python" tests/bench/peer_torch.py "$@"
+[ $# -eq 1 ] || [[ ${1:-} = gemm/* ]] && exec "$python" tests/bench/peer_torch.py "$@"
 failed=0
 for case in "${cases[@]}"; do "$python" tests/bench/peer_torch.py "$case" || failed=1; done
 exit $failed

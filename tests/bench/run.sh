@@ -22,8 +22,6 @@ limit=${TEXTGEN_BENCH_TIMEOUT:-1200} # seconds of one part
 mkdir -p "$out" || exit 74
 export TEXTGEN_BENCH_JSON=$out/results.jsonl
 export TEXTGEN_BENCH_QUICK=$quick
-[ "${APPEND:-0}" = 1 ] || : >"$TEXTGEN_BENCH_JSON"
-: >"$out/steps.txt"
 read -r -a groups <<<"${*:-${BENCH:-ops gemm gpt2 t5 head ppo growth choose metrics tokenizer env}}"
 notes=() failed=0
 
@@ -54,7 +52,7 @@ plan_group() {
     gemm) add gemm "limits of the machine" "limits"
         add gemm "matrix products, OpenBLAS" "$bin/bench_gemm"
         shapes=$(grep '^gemm/' <<<"$torch_cases" | grep -v _avx2 | tr '\n' ' ')
-        peer gemm "matrix products, torch (MKL, oneDNN)" "peer_torch.sh $shapes" ;;
+        [ -n "$shapes" ] && peer gemm "matrix products, torch (MKL, oneDNN)" "peer_torch.sh $shapes" ;;
     gpt2) plan_models gpt2 gpt2-124m/ ;;
     t5) plan_models t5 t5-base/ ;;
     head) plan_models head head/ ;;
@@ -101,7 +99,7 @@ run_step() {
     if [ "$3" = limits ]; then measure_limits; code=$?
     else
         # shellcheck disable=SC2086 # words, on purpose
-        timeout "$limit" $3 </dev/null | sort_lines
+        timeout --foreground "$limit" $3 </dev/null | sort_lines
         code=${PIPESTATUS[0]}
     fi
     [ -e "$out/ops.jsonl" ] && cat "$out/ops.jsonl" >>"$TEXTGEN_BENCH_JSON" && rm -f "$out/ops.jsonl"
@@ -124,9 +122,11 @@ echo "machine: ${cpu:-unknown}, $(nproc) CPUs, load $load; commit $commit"
 awk '$1 > 0.5 {print "note: other programs are running; the figures are too low"}' /proc/loadavg
 peers=${PEERS:-1} torch_cases=
 if [ "$peers" = 1 ]; then
-    torch_cases=$(tests/bench/peer_torch.sh --list) || { peers=0; notes+=("no peers: their packages cannot be had here (see above)"); }
+    torch_cases=$(tests/bench/peer_torch.sh --list) || notes+=("torch, transformers and others cannot be had here (why: above)")
 fi
 for group in "${groups[@]}"; do plan_group "$group"; done
+[ "${APPEND:-0}" = 1 ] || : >"$TEXTGEN_BENCH_JSON"
+: >"$out/steps.txt"
 for i in "${!plan[@]}"; do
     IFS='|' read -r _ title command <<<"${plan[$i]}"
     run_step $((i + 1)) "$title" "$command"
