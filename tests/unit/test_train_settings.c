@@ -57,6 +57,30 @@ TEST(defaults_are_those_of_rl4lms) {
     tg_arena_fini(&a);
 }
 
+TEST(products_are_rounded_when_asked_for) {
+    static const struct {
+        const char *text, *override_;
+        bool rounded;
+    } cases[] = {{PPO, NULL, false},
+                 {PPO, "alg.policy.args.compute_dtype=f32", false},
+                 {PPO, "alg.policy.args.compute_dtype=bf16", true},
+                 {SFT, NULL, false},
+                 {SFT, "alg.training_args.bf16=true", true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tg_arena a = {0};
+        tg_train_settings s;
+        tg_error err;
+        REQUIRE_OK(read_text(&s, &a, cases[i].text, cases[i].override_, false, &err));
+        CHECK_EQ(s.train, TG_MODEL_TRAINABLE | (cases[i].rounded ? TG_MODEL_ROUNDED : 0u));
+        tg_arena_fini(&a);
+    }
+    tg_arena a = {0};
+    tg_train_settings s;
+    tg_error err;
+    CHECK_EQ(read_text(&s, &a, PPO, "alg.policy.args.compute_dtype=f16", false, &err), TG_CONFIG);
+    tg_arena_fini(&a);
+}
+
 static void check_fixed_point(const char *text) {
     tg_arena a = {0};
     tg_train_settings s;
