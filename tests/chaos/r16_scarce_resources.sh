@@ -28,7 +28,7 @@ if mkdir "$group" 2>/dev/null && echo 64M >"$group/memory.limit_in_bytes"; then
     b=$!
     worker
     play second --address "$front" --episodes "$n" --slots 8 & client=$!
-    "$bin/textgen" bench env --address "$front" --sessions "$(size 1500 10000)" --slots 6 --seconds 1 --warmup 0 --open-ms "$(size 5000 30000)" >"$work/crowd.log" 2>&1
+    "$bin/textgen" bench env --address "$front" --sessions "$(size 1500 3000)" --slots 6 --seconds 1 --warmup 0 --open-ms "$(size 5000 20000)" >"$work/crowd.log" 2>&1
     wait $client; same "64 MB" second model $?
     kill -0 $b; check "the broker did not survive 64 MB" $? "$work/broker.log"
     figure "64 MB: at most $(($(cat "$group/memory.max_usage_in_bytes") >> 20)) MB used; $(tail -n 1 "$work/crowd.log")"

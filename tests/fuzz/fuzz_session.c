@@ -18,7 +18,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MAX_OPS = 48, WAIT_MS = 10000, EPISODES = 3, SLOTS = 4 };
+enum { MAX_OPS = 48, WAIT_MS = 30000, EPISODES = 3, SLOTS = 4 };
 
 typedef struct peer {
     void *sock;
