@@ -3,7 +3,7 @@
 # tests/fuzz/corpus/<name>. New inputs stay in build/fuzz/corpus; an input that crashes is kept and named. Arguments: names.
 set -u
 seconds=${FUZZ_SECONDS:-60} out=build/fuzz
-command -v clang >/dev/null || { echo "fuzz: needs clang (apt-get install clang)" >&2; exit 69; }
+command -v clang >/dev/null || { echo "fuzz: needs clang and its runtimes (apt-get install clang libclang-rt-14-dev)" >&2; exit 69; }
 names=("$@")
 if [ ${#names[@]} -eq 0 ]; then
     for f in tests/fuzz/fuzz_*.c; do f=${f##*/fuzz_}; names+=("${f%.c}"); done
