@@ -16,11 +16,9 @@ void tg_bleu_add(tg_bleu_stats *sum, const tg_bleu_stats *one) {
     sum->closest += one->closest;
 }
 
-/* Words keep their numbers over the samples, for most come again; the table stays small enough for the cache. */
-enum { MAX_WORDS = 0 };
-
 void tg_bleu_start(tg_bleu_counter *c) {
-    if (c->words.count > MAX_WORDS) tg_words_reset(&c->words);
+    tg_words_reset(
+        &c->words); /* small numbers: what the matcher knows of words stays in the nearest cache */
     tg_wids_reset(&c->hyp);
     tg_wids_reset(&c->ref);
     memset(&c->stats, 0, sizeof c->stats);
