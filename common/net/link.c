@@ -188,7 +188,9 @@ static void on_disconnect(void *arg, int fd) {
     tg_strangers_remove(&link->strangers, fd);
     link->dropped = true;
     for (tg_session *s = link->sessions; s; s = s->next) {
-        if (s->fd == fd || s->fd < 0) s->probes = TG_LINK_PROBES;
+        if (s->fd != fd && s->fd >= 0) continue;
+        s->fd = -1; /* the number may be another connection's next */
+        s->probes = TG_LINK_PROBES;
     }
     tg_link_probe_soon(link);
 }

@@ -3,6 +3,8 @@
 #include "common/net/net.h"
 
 #include "common/base/alloc.h"
+#include "common/base/check.h"
+#include "common/net/memory_limit.h"
 #include "common/net/zap.h"
 
 #include <errno.h>
@@ -10,7 +12,11 @@
 #include <sys/resource.h>
 #include <zmq.h>
 
-enum { CURVE_IO_THREADS = 2 }; /* encryption costs the I/O thread two to six times as much */
+enum {
+    CURVE_IO_THREADS = 2, /* encryption costs the I/O thread two to six times as much */
+    CONNECTION_BYTES = 50000,
+    FEWEST_FILES = 64
+};
 
 struct tg_net {
     void *ctx;
@@ -19,12 +25,17 @@ struct tg_net {
     tg_zap *zap;
 };
 
-/* Every connection is a descriptor: take all that the administrator allows. */
-static void raise_descriptor_limit(void) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
+/* Every connection is a descriptor: take all that the administrator allows, but no more than there is memory for. libzmq
+ * accepts a crowd faster than anybody can look at the memory that is left, and the kernel would then end the process. */
+static void set_descriptor_limit(void) {
+    struct rlimit files;
+    tg_memory_limit memory;
+    tg_memory_limit_init_own(&memory);
+    uint64_t room = memory.limit / 5 * 4 / CONNECTION_BYTES;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+    rlim_t most = memory.limit ? TG_MAX((rlim_t)room, (rlim_t)FEWEST_FILES) : files.rlim_max;
+    files.rlim_cur = TG_MIN(files.rlim_max, most);
+    setrlimit(RLIMIT_NOFILE, &files);
 }
 
 tg_status tg_net_create(tg_net **out, tg_error *err) {
@@ -38,7 +49,7 @@ tg_status tg_net_create(tg_net **out, tg_error *err) {
     }
     tg_net *net = tg_alloc(sizeof *net);
     if (!net) return tg_fail_nomem(err, sizeof *net);
-    raise_descriptor_limit();
+    set_descriptor_limit();
     net->ctx = zmq_ctx_new();
     if (!net->ctx) {
         tg_free(net);

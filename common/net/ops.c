@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 enum { TICK_MS = 100, N_HANDLES = 2 };
@@ -220,15 +219,6 @@ static void start_handles(tg_ops *o) {
     uv_unref((uv_handle_t *)&o->hup);
 }
 
-/* Every connection is a file; the soft limit is often 1024 for the sake of programs that use select(). */
-static void raise_files(void) {
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= files.rlim_max) return;
-    files.rlim_cur = files.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &files) != 0)
-        tg_log_debug("ops", "the limit of open files stays as it is");
-}
-
 static void make_stats(tg_ops *o) {
     char value[96];
     snprintf(value, sizeof value, "%s,%s,%s,%d.%d", o->hooks.program, TG_VERSION, TG_COMMIT,
@@ -259,7 +249,6 @@ tg_status tg_ops_open(tg_ops **out, uv_loop_t *loop, const tg_ops_opts *opts,
     o->stats = stats;
     o->start_ns = tg_clock_ns();
     o->watchdog_ms = tg_sd_watchdog_ms();
-    raise_files();
     make_stats(o);
     if (hooks->make) hooks->make(hooks->arg, stats);
     start_handles(o);
