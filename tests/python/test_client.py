@@ -10,12 +10,14 @@ import warnings
 
 import gymnasium
 import numpy as np
+import zmq
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import support
 from support import EOS, Server, config, same, transcript
 from textgen_gym import (AsyncClient, InvalidRequest, TextGenAuthError, TextGenEnv, TextGenTimeout, TextGenUnavailable, TextGenVectorEnv, WrongState,
                          pb)
+from textgen_gym.keys import Keys
 
 
 # ---- interfaces --------------------------------------------------------------------------------
@@ -177,6 +179,13 @@ def test_sb3_vec_env():
 
 
 # ---- keys --------------------------------------------------------------------------------------
+
+def test_any_key_is_a_key():
+    """A slash may begin a key, as it may begin the name of a file."""
+    pair = next(p for p in iter(zmq.curve_keypair, None) if p[0].startswith(b"/"))
+    keys = Keys(server_key=pair[0].decode(), public_key=pair[0].decode(), secret_key=pair[1].decode())
+    assert keys.server == keys.public == pair[0].decode()
+
 
 def test_curve():
     textgen = os.path.join(support.ROOT, support.BUILD, "textgen")

@@ -3,6 +3,8 @@ import os
 
 import zmq
 
+Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+
 
 class Keys:
     """server_key: 40 characters of Z85, or the file that holds them (NAME.pub). key_file: the client's own NAME.key (mode 0600); a name without
@@ -26,7 +28,7 @@ class Keys:
 
     @staticmethod
     def _is_key(text):
-        return len(text) == 40 and "/" not in text[:1]
+        return len(text) == 40 and all(c in Z85 for c in text) and not os.path.exists(text)
 
     @staticmethod
     def _read(path, secret=False):
