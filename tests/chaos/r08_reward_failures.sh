@@ -10,7 +10,9 @@ named() { # PROGRAM TEST...
     done
 }
 named test_remote r8_remote results_of_other_texts_are_none failed_members_are_not_ranked
-named test_external r8_plugin r8_process r8_http
-named test_slot a_failed_reward_ends_the_episode_without_a_number
+named test_external r8_process
+named test_plugin r8_plugin
+named test_http_reward r8_http
+named test_slot_rewards a_failed_reward_ends_the_episode_without_a_number
 named test_step_rewards one_failed_part_fails_the_sum_and_is_told_apart
 finish

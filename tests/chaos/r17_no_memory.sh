@@ -8,6 +8,6 @@ named() {
 }
 long && named test_nomem # otherwise it is one of the programs that every test run has
 named test_codec failing_memory_is_reported_and_leaks_nothing
-named test_slot every_allocation_of_a_step_may_fail
-named test_slot every_allocation_of_opening_may_fail
+named test_slot_rewards every_allocation_of_a_step_may_fail
+named test_slot_rewards every_allocation_of_opening_may_fail
 finish

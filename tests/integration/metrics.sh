@@ -64,7 +64,7 @@ answers=$(sum after textgen_requests_total) received=$(value after textgen_messa
 [ "$received" -gt "$answers" ] && [ "$((received - answers))" -lt 20 ]; check "after: $answers answers to $received messages" $?
 at_least after textgen_bytes_received_total "$((40 * received))"
 at_least after textgen_bytes_sent_total "$(value after textgen_messages_sent_total)"
-at_least after textgen_loop_lag_seconds_count 2
+at_least after textgen_loop_lag_seconds_count 1
 page again "$http"
 is again textgen_requests_total\{method=\"STEP\",code=\"OK\"\} "$steps" # looking changes nothing
 is again textgen_scrapes_total "$(($(value after textgen_scrapes_total) + 1))"
