@@ -340,8 +340,7 @@ TEST(the_last_step_of_a_restored_episode_is_answered_again) {
     };
     for (size_t i = 0; i < 4; i++) {
         tg_step_reply *r = env_client_step(&c, &wrong[i], 1);
-        CHECK(r && r->n == 1 &&
-              r->items[0].code == (i == 2 ? TG_CODE_CONFLICT : TG_CODE_STALE));
+        CHECK(r && r->n == 1 && r->items[0].code == (i == 2 ? TG_CODE_CONFLICT : TG_CODE_STALE));
         tg_msg_free(r);
     }
     CHECK_EQ(atomic_load(&scored), calls);
