@@ -37,6 +37,7 @@ http=$(http_of "$work/workers.log")
 page before "$http"
 is before 'textgen_requests_total{method="STEP",code="OK"}' 0
 play alone --address "ipc://$work/worker" --episodes 300 --slots 8; check "episodes are played" $? "$work/alone.log"
+sleep 0.3 # the lag of the loop is taken ten times a second
 alone "$http"; page after "$http"
 env=$(sed -n 's/^textgen_env_steps_total{env="\([^"]*\)"}.*/\1/p' "$work/after")
 is after "textgen_env_steps_total{env=\"$env\"}" "$(tokens alone)"
