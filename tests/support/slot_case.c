@@ -6,11 +6,22 @@
 
 #include <stdio.h>
 
+tg_status slot_case_open_yaml(slot_case *f, const char *yaml, tg_error *err) {
+    memset(f, 0, sizeof *f);
+    tg_arena arena = {0};
+    tg_node *root;
+    tg_status st = tg_tree_parse(&arena, "test.yml", yaml, strlen(yaml), &root, err);
+    if (st == TG_OK) st = tg_run_config_init(&f->config, &arena, root, err);
+    if (st == TG_OK) st = tg_env_settings_read(&f->settings, &f->config, err);
+    if (st == TG_OK) st = tg_env_open(&f->env, &f->settings, err);
+    if (st == TG_OK) st = tg_slot_init(&f->slot, f->env, 3, err);
+    return st;
+}
+
 bool slot_case_open(slot_case *f, const char *env_args, const char *datapool,
                     const char *tokenizer) {
     char yaml[2048];
     tg_error err = {0};
-    memset(f, 0, sizeof *f);
     snprintf(yaml, sizeof yaml,
              "tokenizer: {model_name: \"%s\"}\n"
              "reward_fn: {id: increasing_numbers, args: {min_tokens: 4}}\n"
@@ -23,13 +34,7 @@ bool slot_case_open(slot_case *f, const char *env_args, const char *datapool,
              datapool ? datapool : "{id: dummy_pool, args: {prompt: \"Hello the\", n_samples: 10}}",
              env_args ? env_args
                       : "{max_prompt_length: 8, max_episode_length: 6, terminate_on_eos: true}");
-    tg_arena arena = {0};
-    tg_node *root;
-    tg_status st = tg_tree_parse(&arena, "test.yml", yaml, strlen(yaml), &root, &err);
-    if (st == TG_OK) st = tg_run_config_init(&f->config, &arena, root, &err);
-    if (st == TG_OK) st = tg_env_settings_read(&f->settings, &f->config, &err);
-    if (st == TG_OK) st = tg_env_open(&f->env, &f->settings, &err);
-    if (st == TG_OK) st = tg_slot_init(&f->slot, f->env, 3, &err);
+    tg_status st = slot_case_open_yaml(f, yaml, &err);
     return tg_check(st == TG_OK, __FILE__, __LINE__, "fixture: %s", err.msg);
 }
 

@@ -17,6 +17,8 @@ typedef struct slot_case {
 /* With these sections env.args, datapool and tokenizer; NULL: the default. */
 bool slot_case_open(slot_case *f, const char *env_args, const char *datapool,
                     const char *tokenizer);
+/* With a whole config; to be closed also when it fails. */
+tg_status slot_case_open_yaml(slot_case *f, const char *yaml, tg_error *err);
 void slot_case_close(slot_case *f);
 tg_reset_result slot_case_reset(slot_case *f, uint64_t episode, uint64_t seed);
 tg_step_result slot_case_step(slot_case *f, uint64_t episode, uint32_t at, const int32_t *tokens,

@@ -2,19 +2,13 @@
 #include "common/base/alloc.h"
 #include "common/base/log.h"
 #include "env-server/env/slot.h"
+#include "tests/support/slot_case.h"
 #include "tests/support/tg_test.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
 static tg_error err;
-
-typedef struct fixture {
-    tg_run_config config;
-    tg_env_settings settings;
-    tg_env *env;
-    tg_slot slot;
-} fixture;
 
 /* The program of the tests: BUILD/tests/reward-child beside BUILD/tests/unit. */
 static const char *child(void) {
@@ -26,9 +20,8 @@ static const char *child(void) {
 }
 
 /* CHILD in the section is the program. */
-static tg_status open_env(fixture *f, const char *reward) {
+static tg_status open_env(slot_case *f, const char *reward) {
     char yaml[4096], section[2048];
-    memset(f, 0, sizeof *f);
     tg_log_set_level(TG_LOG_ERROR);
     const char *at = strstr(reward, "CHILD");
     snprintf(section, sizeof section, "%.*s%s%s", at ? (int)(at - reward) : (int)strlen(reward),
@@ -39,24 +32,11 @@ static tg_status open_env(fixture *f, const char *reward) {
              "env: {args: {max_prompt_length: 8, max_episode_length: 3}}\n"
              "alg: {id: ppo}\ntrain_evaluation: {metrics: []}\n",
              tg_test_path("golden/env/tokenizer"), section);
-    tg_arena arena = {0};
-    tg_node *root;
-    tg_status st = tg_tree_parse(&arena, "test.yml", yaml, strlen(yaml), &root, &err);
-    if (st == TG_OK) st = tg_run_config_init(&f->config, &arena, root, &err);
-    if (st == TG_OK) st = tg_env_settings_read(&f->settings, &f->config, &err);
-    if (st == TG_OK) st = tg_env_open(&f->env, &f->settings, &err);
-    if (st == TG_OK) st = tg_slot_init(&f->slot, f->env, 3, &err);
-    return st;
-}
-
-static void close_env(fixture *f) {
-    tg_slot_fini(&f->slot);
-    tg_env_close(&f->env);
-    tg_run_config_fini(&f->config);
+    return slot_case_open_yaml(f, yaml, &err);
 }
 
 /* " 1 2 3" in one step: the episode ends by its length. */
-static tg_step_result play(fixture *f) {
+static tg_step_result play(slot_case *f) {
     static const int32_t numbers[] = {256, 257, 258};
     tg_reset_item item = {.slot = 3, .episode = 1, .seed = 1, .split = TG_SPLIT_TRAIN};
     tg_reset_result reset;
@@ -76,7 +56,7 @@ static const tg_component *component(const tg_step_result *r, const char *name) 
 }
 
 TEST(parts_of_parts_are_components) {
-    fixture f;
+    slot_case f;
     REQUIRE_OK(open_env(
         &f, "{id: weighted, args: {rewards: [{id: increasing_numbers, args: {min_tokens: 4}}, "
             "{id: process, name: judge, weight: 0.5, args: {command: [CHILD, parts]}}]}}"));
@@ -90,11 +70,11 @@ TEST(parts_of_parts_are_components) {
     CHECK_NEAR(component(&r, "increasing_numbers")->value, 1, 0);
     CHECK_NEAR(r.rewards[2], 1 + 0.5 * length, 1e-12);
     CHECK(r.rewards[0] == 0 && r.rewards[1] == 0);
-    close_env(&f);
+    slot_case_close(&f);
 }
 
 TEST(one_failed_part_fails_the_sum_and_is_told_apart) {
-    fixture f;
+    slot_case f;
     REQUIRE_OK(open_env(
         &f, "{id: weighted, args: {rewards: [{id: increasing_numbers, args: {min_tokens: 4}}, "
             "{id: process, name: judge, args: {command: [CHILD, item]}}]}}"));
@@ -105,11 +85,11 @@ TEST(one_failed_part_fails_the_sum_and_is_told_apart) {
     CHECK_EQ(component(&r, "judge")->status, TG_REWARD_FAILED);
     CHECK(component(&r, "increasing_numbers")->status == TG_REWARD_OK &&
           component(&r, "increasing_numbers")->value == 1);
-    close_env(&f);
+    slot_case_close(&f);
 }
 
 TEST(every_token_in_one_call) {
-    fixture f;
+    slot_case f;
     REQUIRE_OK(open_env(
         &f, "{id: process, args: {command: [CHILD, parts], per_token: true, max_wait_ms: 50}}"));
     CHECK(f.env->asks_ahead);
@@ -117,7 +97,7 @@ TEST(every_token_in_one_call) {
     CHECK_EQ(r.code, TG_CODE_OK);
     CHECK(r.rewards[0] > 0 && r.rewards[1] > r.rewards[0] && r.rewards[2] > r.rewards[1]);
     CHECK_NEAR(r.rewards[2], (double)strlen(r.text), 0);
-    close_env(&f);
+    slot_case_close(&f);
     /* Dense: what each token adds, the same whether the tokens come in one step or alone. */
     double together[3], alone[3];
     const char *dense = "{id: dense, args: {reward: {id: process, args: {command: [CHILD]}}}}";
@@ -126,7 +106,7 @@ TEST(every_token_in_one_call) {
     CHECK_EQ(r.code, TG_CODE_OK);
     memcpy(together, r.rewards, sizeof together);
     CHECK_NEAR(together[0] + together[1] + together[2], (double)strlen(r.text), 1e-12);
-    close_env(&f);
+    slot_case_close(&f);
     REQUIRE_OK(open_env(&f, dense));
     tg_reset_item item = {.slot = 3, .episode = 1, .seed = 1, .split = TG_SPLIT_TRAIN};
     tg_reset_result reset;
@@ -138,11 +118,11 @@ TEST(every_token_in_one_call) {
         alone[i] = r.rewards[0];
     }
     for (int i = 0; i < 3; i++) CHECK_NEAR(alone[i], together[i], 0);
-    close_env(&f);
+    slot_case_close(&f);
 }
 
 TEST(a_ranking_reward_is_pending_until_the_group_is_asked_for) {
-    fixture f;
+    slot_case f;
     REQUIRE_OK(open_env(
         &f,
         "{id: weighted, args: {rewards: [{id: ranked, name: place, args: {reward: {id: "
@@ -176,11 +156,11 @@ TEST(a_ranking_reward_is_pending_until_the_group_is_asked_for) {
     REQUIRE_OK(tg_env_score(f.env, &q, &arena, &reply, &err));
     CHECK(reply.items[2].value == 1 && reply.items[0].value == 0);
     tg_arena_fini(&arena);
-    close_env(&f);
+    slot_case_close(&f);
 }
 
 TEST(what_cannot_stand_beside_a_ranking_reward) {
-    fixture f;
+    slot_case f;
     CHECK_EQ(open_env(&f, "{id: weighted, args: {rewards: [{id: ranked, args: {reward: {id: "
                           "meteor}}}, {id: dense, args: "
                           "{reward: {id: sentences_with_dates}}}]}}"),
