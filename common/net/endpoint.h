@@ -34,9 +34,10 @@ typedef struct tg_endpoint_opts {
     bool insecure;       /* allow listening on a non-loopback tcp address without keys */
     bool recycle;        /* messages are freed on the loop's thread: their memory is used again */
     size_t max_message;  /* 0: TG_LIMIT_MESSAGE */
-    int handshake_ms;    /* a connection that is none yet after this is dropped; 0: 5000 */
-    int high_water;      /* tcp: messages libzmq may hold per peer and direction; 0: 1024 */
-    size_t max_queue;    /* further messages held per peer that takes no more; 0: 1024, ipc 3072 */
+    /* A connection that is none yet after this is dropped; 0: 5000. Not on a listening tcp socket: its owner cuts whom on_accept told it of. */
+    int handshake_ms;
+    int high_water;   /* tcp: messages libzmq may hold per peer and direction; 0: 1024 */
+    size_t max_queue; /* further messages held per peer that takes no more; 0: 1024, ipc 3072 */
     size_t max_queue_bytes; /* 0: 16 MiB; one message is always held, whatever its size */
     /* msg is the receiver's: tg_msg_free. May close the endpoint. */
     void (*on_message)(void *arg, tg_peer peer, const tg_frame *head, void *msg);

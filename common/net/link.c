@@ -65,7 +65,7 @@ static void handle_error(tg_link *link, tg_session *s, const tg_frame *head, voi
     if (link->opts.dial && over && head->session == s->id) {
         char reason[TG_LINK_WHY];
         snprintf(reason, sizeof reason, "ended by the other side: %s", e->message);
-        if (e->code == TG_CODE_CONFIG_MISMATCH) link->backoff_ms = TG_LINK_BACKOFF_MAX_MS;
+        if (e->code == TG_CODE_CONFIG_MISMATCH) link->backoff_ms = TG_LINK_MISFIT_MS;
         tg_msg_free(msg);
         tg_session_drop(s, reason);
         tg_link_redial(link, reason);
@@ -175,7 +175,8 @@ static void on_gone(void *arg, tg_peer peer) {
 static void on_accept(void *arg, int fd) {
     tg_link *link = arg;
     uint64_t now = tg_clock_ms();
-    tg_strangers_accepted(&link->strangers, fd, now);
+    int limit = TG_MIN(link->opts.handshake_ms, link->opts.hello_ms);
+    tg_strangers_accepted(&link->strangers, fd, now + (uint64_t)limit);
     /* libzmq takes some 50 kB for a connection, whatever its Hello would be answered. */
     if (tg_memory_limit_is_tight(&link->memory, now)) {
         link->stats.refused++;
@@ -312,6 +313,19 @@ static void check_hello_answered(tg_link *link) {
     }
 }
 
+static void on_cutting(uv_timer_t *timer);
+
+/* A few at a time: ending thousands of connections at once would hold up all others. */
+static void cut_strangers(tg_link *link) {
+    size_t n = tg_strangers_cut(&link->strangers, tg_clock_ms(), TG_LINK_CUTS);
+    link->stats.cut += n;
+    if (n == TG_LINK_CUTS) uv_timer_start(&link->cutting, on_cutting, TG_LINK_CUTS_MS, 0);
+}
+
+static void on_cutting(uv_timer_t *timer) {
+    cut_strangers(timer->data);
+}
+
 static void on_tick(uv_timer_t *timer) {
     tg_link *link = timer->data;
     uint64_t now = tg_clock_ms(), since = now - link->last_tick_ms;
@@ -325,8 +339,7 @@ static void on_tick(uv_timer_t *timer) {
     if (since < 3 * link->tick_ms) tg_sessions_judge_silence(link);
     if (!link->closed) tg_sessions_expire(link);
     if (!link->closed) check_hello_answered(link);
-    if (!link->closed)
-        link->stats.cut += tg_strangers_cut(&link->strangers, now, (uint64_t)link->opts.hello_ms);
+    if (!link->closed) cut_strangers(link);
 }
 
 /* ---- opening and closing -------------------------------------------------------------------- */
@@ -349,8 +362,9 @@ static void start_timers(tg_link *link) {
     uv_timer_init(link->loop, &link->tick);
     uv_timer_init(link->loop, &link->probe);
     uv_timer_init(link->loop, &link->reopen);
-    link->handles = 3;
-    link->tick.data = link->probe.data = link->reopen.data = link;
+    uv_timer_init(link->loop, &link->cutting);
+    link->handles = 4;
+    link->tick.data = link->probe.data = link->reopen.data = link->cutting.data = link;
     link->tick_ms = (uint64_t)TG_MAX(link->opts.heartbeat_ms / 2, 5);
     link->last_tick_ms = tg_clock_ms();
     uv_timer_start(&link->tick, on_tick, link->tick_ms, link->tick_ms);
@@ -385,6 +399,7 @@ static void fill_defaults(tg_link *link) {
     tg_limits *l = &o->limits;
     if (o->heartbeat_ms <= 0) o->heartbeat_ms = 1000;
     if (o->hello_ms <= 0) o->hello_ms = TG_LINK_STRANGER_MS;
+    if (o->handshake_ms <= 0) o->handshake_ms = TG_LINK_HANDSHAKE_MS;
     if (o->max_sessions == 0) o->max_sessions = TG_LINK_MAX_SESSIONS;
     if (o->peer_roles == 0)
         o->peer_roles = TG_ROLE_BIT(o->role == TG_ROLE_WORKER ? TG_ROLE_CLIENT : TG_ROLE_WORKER);
@@ -435,6 +450,7 @@ void tg_link_close(tg_link **out, const char *reason) {
     uv_close((uv_handle_t *)&link->tick, on_closed);
     uv_close((uv_handle_t *)&link->probe, on_closed);
     uv_close((uv_handle_t *)&link->reopen, on_closed);
+    uv_close((uv_handle_t *)&link->cutting, on_closed);
 }
 
 const char *tg_link_address(const tg_link *link) {

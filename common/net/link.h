@@ -10,7 +10,7 @@
  *     tg_session_send(session, &head, &reply, err);
  *     tg_link_close(&link, "draining");
  *
- * A dialling link opens its socket anew, after 0.25 s doubling to 4 s, whenever its peer goes
+ * A dialling link opens its socket anew, after 0.25 s doubling to 1 s, whenever its peer goes
  * silent, disconnects or says Bye, and says Hello again: the owner sees on_close, later on_open
  * with another session. A listening link has any number of sessions. Hello, Welcome, Heartbeat and
  * Bye are handled here and never reach the owner.
@@ -83,11 +83,11 @@ typedef struct tg_link_opts {
     uint64_t
         resume_session; /* dialling: the session of an earlier process, with its token (16 bytes); 0: none */
     const uint8_t *resume_token;
-    uint32_t credits;           /* listening: requests a peer may have unanswered; 0: any number */
-    size_t max_sessions;        /* listening; 0: 16384 */
-    int handshake_ms;           /* see endpoint.h */
+    uint32_t credits;    /* listening: requests a peer may have unanswered; 0: any number */
+    size_t max_sessions; /* listening; 0: 16384 */
+    int handshake_ms; /* listening: a connection that has not said Hello after this is cut; 0: 5000. Also see endpoint.h */
     size_t max_tenant_sessions; /* of them for one tenant; 0: as many as there may be */
-    int hello_ms; /* listening: a connection without a session is cut after this; 0: 10000 */
+    int hello_ms; /* listening: a connection whose session is over is cut after this, if it does not say Hello again; 0: 10000 */
     const tg_link_ops *ops;
     void *arg;
 } tg_link_opts;

@@ -376,7 +376,7 @@ void tg_link_welcome(tg_link *link, tg_welcome *welcome) {
     if (code != TG_CODE_OK) {
         link->stats.refused++;
         tg_log_warn("net", "%s: refused: %s: %s", link->address, tg_code_name(code), why);
-        link->backoff_ms = TG_LINK_BACKOFF_MAX_MS;
+        link->backoff_ms = TG_LINK_MISFIT_MS;
         tg_session_end(s, code, why);
         return;
     }

@@ -11,12 +11,16 @@ enum {
     TG_LINK_BEATS = 3, /* silent for so many heartbeats: lost */
     TG_LINK_REMOTE_SILENCE_MS = 30000,
     TG_LINK_HELLO_MS = 5000,     /* for the answer to our Hello */
-    TG_LINK_STRANGER_MS = 10000, /* for a Hello to us */
+    TG_LINK_HANDSHAKE_MS = 5000, /* for a Hello to us, from the connection on */
+    TG_LINK_STRANGER_MS = 10000, /* for another Hello, from the session's end on */
     TG_LINK_BACKOFF_MS = 250,
-    TG_LINK_BACKOFF_MAX_MS = 4000,
+    TG_LINK_BACKOFF_MAX_MS = 1000, /* a network that heals is noticed soon */
+    TG_LINK_MISFIT_MS = 4000,      /* whom we cannot work with will not be another one so soon */
     TG_LINK_BYE_LINGER_MS = 500,
     TG_LINK_DENIED_LOG_MS = 10000,
     TG_LINK_MAX_SESSIONS = 16384,
+    TG_LINK_CUTS = 32,    /* strangers cut at once, */
+    TG_LINK_CUTS_MS = 10, /* and the pause after that */
     TG_LINK_PROBES = 4,   /* libzmq lets go of a peer a moment after it reports the end */
     TG_LINK_RETRY_MS = 20 /* told with OVERLOADED */
 };
@@ -62,7 +66,7 @@ struct tg_link {
     bool local;
     uint8_t uuid[16];
     tg_endpoint *ep; /* NULL between two attempts to dial */
-    uv_timer_t tick, probe, reopen;
+    uv_timer_t tick, probe, reopen, cutting;
     int handles;
     bool closed;
     int probes_left;

@@ -94,7 +94,8 @@ void tg_session_drop(tg_session *s, const char *reason) {
     unlink_session(s);
     if (link->ep && !s->detached) tg_endpoint_forget(link->ep, s->peer);
     if (!s->detached && !s->gone && s->taken)
-        tg_strangers_add(&link->strangers, s->fd, tg_clock_ms()); /* it may say Hello again */
+        tg_strangers_add(&link->strangers, s->fd, /* it may say Hello again */
+                         tg_clock_ms() + (uint64_t)link->opts.hello_ms);
     if (s->taken) {
         tg_log_debug("net", "%s: session %llx ends: %s", link->address, (unsigned long long)s->id,
                      reason);
@@ -123,7 +124,8 @@ void tg_session_detach(tg_session *s, const char *reason) {
     s->unanswered = 0;
     s->detached = true;
     s->detached_ms = tg_clock_ms();
-    if (!s->gone) tg_strangers_add(&link->strangers, s->fd, s->detached_ms);
+    if (!s->gone)
+        tg_strangers_add(&link->strangers, s->fd, s->detached_ms + (uint64_t)link->opts.hello_ms);
     s->gone = false;
     s->fd = -1;
     s->probes = 0;

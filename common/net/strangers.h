@@ -12,25 +12,24 @@
 #include <stdint.h>
 
 typedef struct tg_stranger {
-    int fd;
-    uint64_t since_ms;
+    uint64_t until_ms; /* to be cut then; 0: not at all */
+    bool met;          /* said Hello */
 } tg_stranger;
 
 typedef struct tg_strangers {
-    tg_stranger *list; /* by age */
-    size_t n, cap;
-    bool *met; /* by fd: said Hello */
-    size_t cap_met;
+    tg_stranger *by_fd;
+    size_t cap;
+    uint64_t first_ms; /* nobody is due before; 0: nobody at all */
 } tg_strangers;
 
-/* Since now, also when it was known before. Without memory it stays unknown. fd -1 is ignored, here and below. */
-void tg_strangers_add(tg_strangers *s, int fd, uint64_t now_ms);
+/* To be cut at until_ms, also when it was known before. Without memory it stays unknown. fd -1 is ignored, here and below. */
+void tg_strangers_add(tg_strangers *s, int fd, uint64_t until_ms);
 /* A connection was accepted. Its Hello may have been read before: messages and news of connections come by different ways. */
-void tg_strangers_accepted(tg_strangers *s, int fd, uint64_t now_ms);
+void tg_strangers_accepted(tg_strangers *s, int fd, uint64_t until_ms);
 void tg_strangers_meet(tg_strangers *s, int fd);   /* it said Hello */
 void tg_strangers_remove(tg_strangers *s, int fd); /* it is gone */
-/* Cuts those that are strangers for limit_ms; returns how many. */
-size_t tg_strangers_cut(tg_strangers *s, uint64_t now_ms, uint64_t limit_ms);
+/* Cuts those that are due, at most `most` of them; returns how many. */
+size_t tg_strangers_cut(tg_strangers *s, uint64_t now_ms, size_t most);
 void tg_strangers_fini(tg_strangers *s);
 
 #endif

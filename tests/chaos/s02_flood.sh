@@ -3,7 +3,7 @@
 # ten thousand connections that never become one, beside a client that works.
 . tests/support/servers.sh
 security() {
-    FLOOD=$(size 300 10000) "$bin/tests/unit/$1" "${@:2}" >"$work/named.log" 2>&1
+    FLOOD=$(size 300 10000) FLOOD_RATE=2500 "$bin/tests/unit/$1" "${@:2}" >"$work/named.log" 2>&1
     check "$*" $? "$work/named.log"
     grep -h "connections in" "$work/named.log"
 }

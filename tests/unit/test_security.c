@@ -62,7 +62,9 @@ TEST(S1_unknown_key_wrong_server_key_and_no_key) {
                         env_process_file(&p, "server.pub")));
     CHECK_EQ(raw_peer_handshake(&peer, 5000), -1); /* closed within five seconds */
     CHECK(tg_clock_ms() - start < 5000);
-    CHECK_EQ(raw_peer_hello(&peer, TG_ROLE_CLIENT, NULL), TG_CODE_DEADLINE_EXCEEDED);
+    tg_code code = raw_peer_hello(&peer, TG_ROLE_CLIENT, NULL);
+    CHECK(code == TG_CODE_DEADLINE_EXCEEDED ||
+          code == TG_CODE_INTERNAL); /* no answer, or nobody to send to */
     raw_peer_close(&peer);
     CHECK_EQ(env_process_metric(&p, DENIED), 1);
     CHECK(raw_peer_open(&peer, p.address, env_process_file(&p, "alice.key"),
