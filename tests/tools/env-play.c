@@ -59,8 +59,11 @@ static uint32_t choose(const play *p, uint64_t episode, uint32_t step, int32_t o
     return n;
 }
 
-static tg_reset_item next_reset(play *p, uint32_t slot) {
-    p->episode[slot] = p->next++;
+/* What a slot does next. */
+typedef enum turn { STEP, RESET, RESET_AGAIN } turn;
+
+static tg_reset_item next_reset(play *p, uint32_t slot, turn t) {
+    if (t == RESET) p->episode[slot] = p->next++;
     p->step[slot] = 0;
     p->begun_ms[slot] = tg_clock_ms();
     return (tg_reset_item){
@@ -89,8 +92,7 @@ static void time_call(play *p, uint32_t slot) {
         fprintf(p->slow, "%" PRIu64 " %" PRIu64 "\n", p->begun_ms[slot], p->begun_ms[slot] + ms);
 }
 
-/* Both true when the episode is over. */
-static bool take_reset(play *p, const tg_reset_result *r) {
+static turn take_reset(play *p, const tg_reset_result *r) {
     line *l = &p->lines[p->episode[r->slot]];
     time_call(p, r->slot);
     p->out_of_order += r->episode != p->episode[r->slot] || l->done;
@@ -98,23 +100,27 @@ static bool take_reset(play *p, const tg_reset_result *r) {
         l->sample = r->sample;
         l->prompt = tg_siphash(1, 1, r->prompt, r->n_prompt * sizeof *r->prompt);
         l->digest = r->state_digest;
-        return false;
+        return STEP;
+    }
+    if (r->code == TG_CODE_DEADLINE_EXCEEDED && p->ask_again) {
+        p->again++;
+        return RESET_AGAIN;
     }
     end(p, l, r->code);
-    return true;
+    return RESET;
 }
 
-static bool take_step(play *p, const tg_step_result *r) {
+static turn take_step(play *p, const tg_step_result *r) {
     line *l = &p->lines[p->episode[r->slot]];
     time_call(p, r->slot);
     p->out_of_order += r->episode != p->episode[r->slot] || r->step != p->step[r->slot] || l->done;
     if (r->code == TG_CODE_DEADLINE_EXCEEDED && p->ask_again) {
         p->again++; /* the same step once more: its tokens are a function of its number */
-        return false;
+        return STEP;
     }
     if (r->code != TG_CODE_OK) {
         end(p, l, r->code);
-        return true;
+        return RESET;
     }
     if (r->reward_status == TG_REWARD_OK)
         l->rewards = tg_siphash(l->rewards, 2, r->rewards, r->n_applied * sizeof *r->rewards);
@@ -123,9 +129,9 @@ static bool take_step(play *p, const tg_step_result *r) {
     l->digest = r->state_digest;
     l->terminated = r->terminated, l->truncated = r->truncated;
     l->stop = (int)r->stop, l->status = (int)r->reward_status;
-    if (!r->terminated && !r->truncated) return false;
+    if (!r->terminated && !r->truncated) return STEP;
     end(p, l, TG_CODE_OK);
-    return true;
+    return RESET;
 }
 
 /* ---- restoring, beside the life ------------------------------------------------------------- */
@@ -170,18 +176,18 @@ static tg_status play_locally(play *p, const tg_env *env, twin *t, tg_error *err
     tg_status st = tg_slot_init(&s, env, 0, err);
     int32_t tokens[MAX_RUN];
     while (st == TG_OK && p->next < p->episodes) {
-        tg_reset_item item = next_reset(p, 0);
+        tg_reset_item item = next_reset(p, 0, RESET);
         tg_reset_result reset;
         tg_step_result step;
         tg_slot_reset(env, &s, &item, false, &reset);
-        bool over = take_reset(p, &reset);
+        turn next = take_reset(p, &reset);
         t->n = 0, t->reset = item, t->reset.sample = reset.sample;
         t->reset_digest = reset.state_digest;
-        while (!over) {
+        while (next == STEP) {
             tg_step_item x = next_step(p, 0, tokens);
             tg_slot_step(env, &s, &x, false, &step);
             if (p->check_restore) check_twin(p, env, t, &x, &step);
-            over = take_step(p, &step);
+            next = take_step(p, &step);
         }
     }
     tg_slot_fini(&s);
@@ -209,13 +215,13 @@ static void look_for_the_end(play *p) {
     if (access(p->until, F_OK) == 0) p->episodes = p->next;
 }
 
-static tg_status advance(play *p, tg_pool *pool, uint32_t slot, bool over, tg_error *err) {
+static tg_status advance(play *p, tg_pool *pool, uint32_t slot, turn next, tg_error *err) {
     int32_t tokens[MAX_RUN];
     keep_pace(p);
     look_for_the_end(p);
-    if (over && p->next == p->episodes) return TG_OK;
-    if (over) {
-        tg_reset_item item = next_reset(p, slot);
+    if (next == RESET && p->next == p->episodes) return TG_OK;
+    if (next != STEP) {
+        tg_reset_item item = next_reset(p, slot, next);
         return tg_pool_reset(pool, &item, 1, err);
     }
     tg_step_item item = next_step(p, slot, tokens);
@@ -225,15 +231,15 @@ static tg_status advance(play *p, tg_pool *pool, uint32_t slot, bool over, tg_er
 static tg_status play_remotely(play *p, tg_pool *pool, uint32_t slots, tg_error *err) {
     tg_status st = tg_pool_open_slots(pool, (int)slots, err);
     for (uint32_t i = 0; i < slots && st == TG_OK && p->next < p->episodes; i++)
-        st = advance(p, pool, i, true, err);
+        st = advance(p, pool, i, RESET, err);
     while (st == TG_OK && p->finished < p->episodes) {
         tg_pool_event e;
         st = tg_pool_wait(pool, &e, 120000, err);
         if (st != TG_OK) break;
         bool reset = e.kind == TG_POOL_RESET;
         uint32_t slot = reset ? e.reset.slot : e.step.slot;
-        bool over = reset ? take_reset(p, &e.reset) : take_step(p, &e.step);
-        st = advance(p, pool, slot, over, err);
+        turn next = reset ? take_reset(p, &e.reset) : take_step(p, &e.step);
+        st = advance(p, pool, slot, next, err);
     }
     return st;
 }
@@ -324,7 +330,8 @@ int main(int argc, char **argv) {
         {"eos-rate", TG_FLAG_FLOAT, &p.eos_rate, "P", "Share of tokens that end it (0.03)."},
         {"timeout-ms", TG_FLAG_INT, &timeout, "MS", "Deadline of a call (30000)."},
         {"heartbeat-ms", TG_FLAG_INT, &beat, "MS", "Heartbeats (1000)."},
-        {"again", TG_FLAG_SWITCH, &p.ask_again, NULL, "Ask again for a step after its deadline."},
+        {"again", TG_FLAG_SWITCH, &p.ask_again, NULL,
+         "Ask again for a step or a reset after its deadline."},
         {"check-restore", TG_FLAG_SWITCH, &p.check_restore, NULL,
          "With --local: put the episode back after every step and compare."},
         {"rate", TG_FLAG_FLOAT, &p.rate, "N", "At most so many calls a second (0: any number)."},
