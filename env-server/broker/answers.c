@@ -126,7 +126,7 @@ static void on_change(void *arg) {
 static void on_turn(void *arg) {
     tg_broker *b = arg;
     tg_broker_flush(b);
-    tg_broker_check_drained(b);
+    tg_service_call_ended(&b->service);
 }
 
 const tg_fleet_ops tg_broker_fleet_ops = {.on_reset = on_reset,

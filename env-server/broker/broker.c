@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { LAG_MS = 100, DRAIN_MS = 10000, LEASE_MS = 60000, CREDITS = 256 };
+enum { LEASE_MS = 60000, CREDITS = 256 };
 
 /* ---- clients -------------------------------------------------------------------------------- */
 
@@ -25,7 +25,7 @@ static tg_code on_open(void *arg, tg_session *session, char why[TG_LINK_WHY]) {
     tg_broker_client *client;
     tg_fleet_stats st;
     tg_fleet_get_stats(b->fleet, &st);
-    if (b->draining) {
+    if (b->service.draining) {
         snprintf(why, TG_LINK_WHY, "this broker is shutting down");
         return TG_CODE_DRAINING;
     }
@@ -63,14 +63,21 @@ static void on_message(void *arg, tg_session *session, const tg_frame *head, voi
     tg_broker_take(arg, session, head, msg);
 }
 
+static size_t in_flight(void *arg) {
+    const tg_broker *b = arg;
+    tg_fleet_stats st;
+    tg_fleet_get_stats(b->fleet, &st);
+    return st.calls + b->n_asks;
+}
+
 static void on_beat(void *arg, tg_heartbeat *beat) {
     tg_broker *b = arg;
     tg_fleet_stats st;
     tg_fleet_get_stats(b->fleet, &st);
-    beat->in_flight = (uint32_t)(st.calls + b->n_asks);
+    beat->in_flight = (uint32_t)in_flight(b);
     beat->completed = b->completed;
-    beat->loop_lag_us = b->lag_us;
-    beat->draining = b->draining;
+    beat->loop_lag_us = b->service.lag_us;
+    beat->draining = b->service.draining;
     beat->slots = (uint32_t)st.slots;
     beat->steps = st.steps;
 }
@@ -111,8 +118,8 @@ static bool is_ready(void *arg, char why[TG_OPS_WHY]) {
     const tg_broker *b = arg;
     tg_fleet_stats st = {0};
     if (b->fleet) tg_fleet_get_stats(b->fleet, &st);
-    if (b->front && !b->draining && b->spec.env_id && st.workers > 0) return true;
-    if (b->draining)
+    if (b->front && !b->service.draining && b->spec.env_id && st.workers > 0) return true;
+    if (b->service.draining)
         snprintf(why, TG_OPS_WHY, "draining");
     else
         snprintf(why, TG_OPS_WHY, "%d of %d workers have joined", st.workers, workers_wanted(b));
@@ -148,56 +155,11 @@ static void collect(void *arg) {
 static void put_status(void *arg, tg_buf *json) {
     const tg_broker *b = arg;
     tg_buf_printf(json, ", \"state\": \"%s\", \"sessions\": %zu",
-                  b->draining ? "draining" : "serving", b->n_clients);
+                  b->service.draining ? "draining" : "serving", b->n_clients);
     if (b->fleet) tg_fleet_put_status(b->fleet, json);
 }
 
-/* ---- end ------------------------------------------------------------------------------------ */
-
-static void stop(tg_broker *b) {
-    b->stopped = true;
-    uv_stop(&b->loop);
-}
-
-void tg_broker_check_drained(tg_broker *b) {
-    if (!b->draining || b->stopped) return;
-    tg_fleet_stats st;
-    tg_fleet_get_stats(b->fleet, &st);
-    if (st.calls + b->n_asks == 0) stop(b);
-}
-
-static void on_drain_timeout(uv_timer_t *timer) {
-    tg_log_warn("broker", "some calls did not end in time");
-    stop(timer->data);
-}
-
-static void on_signal(uv_signal_t *signal, int number) {
-    tg_broker *b = signal->data;
-    if (b->draining) { /* asked twice: at once */
-        stop(b);
-        return;
-    }
-    tg_log_info("broker", "%s: finishing the calls under way",
-                number == SIGTERM ? "SIGTERM" : "SIGINT");
-    b->draining = true;
-    uint64_t ms = (uint64_t)(b->opts.drain_ms ? b->opts.drain_ms : DRAIN_MS);
-    tg_ops_stopping(b->ops, "draining", (int)ms);
-    uv_timer_start(&b->drain_timer, on_drain_timeout, ms, 0);
-    tg_broker_check_drained(b);
-}
-
-static void on_lag(uv_timer_t *timer) {
-    tg_broker *b = timer->data;
-    uint64_t now = tg_clock_ns();
-    b->lag_us = now > b->lag_due_ns ? (now - b->lag_due_ns) / 1000 : 0;
-    b->lag_due_ns = now + (uint64_t)LAG_MS * 1000000;
-}
-
 /* ---- life ----------------------------------------------------------------------------------- */
-
-static tg_status uv_check(int code, const char *what, tg_error *err) {
-    return code == 0 ? TG_OK : tg_fail(err, TG_IO, "%s: %s", what, uv_strerror(code));
-}
 
 static tg_status open_ops(tg_broker *b, tg_error *err) {
     const tg_ops_hooks hooks = {.program = "textgen-broker",
@@ -207,7 +169,7 @@ static tg_status open_ops(tg_broker *b, tg_error *err) {
                                 .status = put_status,
                                 .security = b->opts.security,
                                 .arg = b};
-    return tg_ops_open(&b->ops, &b->loop, &b->opts.ops, &hooks, err);
+    return tg_ops_open(&b->ops, &b->service.loop, &b->opts.ops, &hooks, err);
 }
 
 static tg_status start(tg_broker *b, tg_error *err) {
@@ -215,18 +177,14 @@ static tg_status start(tg_broker *b, tg_error *err) {
     tg_status st = tg_net_create(&b->net, err);
     if (st == TG_OK) st = tg_net_secure(b->net, o->security, err);
     if (st == TG_OK) st = open_ops(b, err);
-    if (st == TG_OK)
-        st = uv_check(uv_signal_start(&b->on_term, on_signal, SIGTERM), "SIGTERM", err);
-    if (st == TG_OK) st = uv_check(uv_signal_start(&b->on_int, on_signal, SIGINT), "SIGINT", err);
-    if (st == TG_OK)
-        st = uv_check(uv_timer_start(&b->lag_timer, on_lag, LAG_MS, LAG_MS), "timer", err);
+    if (st == TG_OK) st = tg_service_watch(&b->service, err);
     tg_fleet_opts fleet = {.bind = o->back,
                            .heartbeat_ms = o->heartbeat_ms,
                            .insecure = o->insecure,
                            .rewards = true,
                            .ops = &tg_broker_fleet_ops,
                            .arg = b};
-    if (st == TG_OK) st = tg_fleet_open(&b->fleet, b->net, &b->loop, &fleet, err);
+    if (st == TG_OK) st = tg_fleet_open(&b->fleet, b->net, &b->service.loop, &fleet, err);
     if (st == TG_OK) tg_fleet_show(b->fleet, &b->fleet_figures);
     tg_link_opts link = {.listen = o->front,
                          .insecure = o->insecure,
@@ -238,39 +196,33 @@ static tg_status start(tg_broker *b, tg_error *err) {
                          .ops = &front_ops,
                          .arg = b};
     tg_limit_opts_apply(&o->limits, &link);
-    if (st == TG_OK) st = tg_link_open(&b->front, b->net, &b->loop, &link, err);
+    if (st == TG_OK) st = tg_link_open(&b->front, b->net, &b->service.loop, &link, err);
     return st;
 }
 
 static void shut(tg_broker *b) {
     if (b->front) tg_link_close(&b->front, "the broker is shutting down");
     if (b->fleet) tg_fleet_close(&b->fleet, "the broker is shutting down");
-    uv_close((uv_handle_t *)&b->on_term, NULL);
-    uv_close((uv_handle_t *)&b->on_int, NULL);
     tg_ops_close(&b->ops);
-    uv_close((uv_handle_t *)&b->lag_timer, NULL);
-    uv_close((uv_handle_t *)&b->drain_timer, NULL);
-    while (uv_run(&b->loop, UV_RUN_DEFAULT)) continue; /* a uv_stop may be pending */
-    uv_loop_close(&b->loop);
+    tg_service_fini(&b->service);
     if (b->net) tg_net_destroy(&b->net);
 }
 
+static void on_drain(void *arg, int in_ms) {
+    tg_ops_stopping(((tg_broker *)arg)->ops, "draining", in_ms);
+}
+
 static tg_status run(tg_broker *b, tg_error *err) {
-    tg_status st = uv_check(uv_loop_init(&b->loop), "event loop", err);
+    static const tg_service_hooks hooks = {
+        .name = "broker", .in_flight = in_flight, .on_drain = on_drain};
+    tg_status st = tg_service_init(&b->service, &hooks, b, b->opts.drain_ms, err);
     if (st != TG_OK) return st;
-    uv_signal_init(&b->loop, &b->on_term);
-    uv_signal_init(&b->loop, &b->on_int);
-    uv_timer_init(&b->loop, &b->lag_timer);
-    uv_timer_init(&b->loop, &b->drain_timer);
-    b->on_term.data = b->on_int.data = b;
-    b->lag_timer.data = b->drain_timer.data = b;
-    b->lag_due_ns = tg_clock_ns() + (uint64_t)LAG_MS * 1000000;
     st = start(b, err);
     if (st == TG_OK) {
         printf("textgen-broker ready front %s back %s pid %ld\n", tg_link_address(b->front),
                tg_fleet_address(b->fleet), (long)getpid());
         fflush(stdout);
-        while (!b->stopped) uv_run(&b->loop, UV_RUN_DEFAULT);
+        tg_service_run(&b->service);
     }
     shut(b);
     return st;

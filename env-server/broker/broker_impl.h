@@ -1,6 +1,6 @@
 /* What the files of the broker share.
  *
- *   broker.c    the loop, signals, links; clients come and go
+ *   broker.c    links and ports on the loop; clients come and go
  *   requests.c  what each request of a client does
  *   answers.c   what comes back from the fleet */
 #ifndef TG_BROKER_IMPL_H
@@ -9,6 +9,7 @@
 #include "common/net/fleet.h"
 #include "common/net/fleet_status.h"
 #include "common/net/link.h"
+#include "common/net/service.h"
 #include "common/net/net_figures.h"
 #include "common/net/ops.h"
 #include "env-server/broker/broker.h"
@@ -29,7 +30,7 @@ typedef struct tg_broker_batch {
 
 typedef struct tg_broker {
     tg_broker_opts opts;
-    uv_loop_t loop;
+    tg_service service;
     tg_net *net;
     tg_link *front;
     tg_fleet *fleet;
@@ -39,13 +40,9 @@ typedef struct tg_broker {
     tg_net_figures net_figures;
     tg_fleet_figures fleet_figures;
     tg_stat *sessions, *replayed;
-    uv_signal_t on_term, on_int;
-    uv_timer_t drain_timer, lag_timer;
-    bool draining, stopped;
     tg_broker_slot *by_place[TG_FLEET_PLACES]; /* the client's slot behind each of the fleet's */
     size_t n_asks, n_clients;
     uint64_t completed;
-    uint64_t lag_due_ns, lag_us;
     tg_broker_batch *batch;   /* owned */
     tg_broker_request *spare; /* owned */
 } tg_broker;
@@ -73,6 +70,5 @@ tg_broker_request *tg_broker_request_begin(tg_broker *b, uint64_t session, uint6
 
 /* broker.c */
 void tg_broker_workers_changed(tg_broker *b);
-void tg_broker_check_drained(tg_broker *b);
 
 #endif

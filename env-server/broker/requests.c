@@ -353,7 +353,7 @@ void tg_broker_take(tg_broker *b, tg_session *session, const tg_frame *head, voi
     if (head->type ==
         TG_MSG_ERROR) { /* about an answer that it could not read: errors are never answered */
         tg_msg_free(msg);
-    } else if (b->draining && head->type != TG_MSG_SNAPSHOT) {
+    } else if (b->service.draining && head->type != TG_MSG_SNAPSHOT) {
         tg_session_send_error(session, head, TG_CODE_DRAINING, "this broker is shutting down");
         tg_msg_free(msg);
     } else if (handle) {

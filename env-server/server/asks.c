@@ -64,7 +64,7 @@ static void done(tg_job *job) {
     else if (session)
         tg_session_send_error(session, &a->head, tg_env_code(a->status), "%s", a->error.msg);
     free_ask(a);
-    tg_server_check_drained(s);
+    tg_service_call_ended(&s->service);
 }
 
 static void expire(tg_deadline *d) {

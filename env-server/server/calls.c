@@ -103,7 +103,7 @@ static void done(tg_job *job) {
         answered(c, j);
         send_ready(c);
     }
-    tg_server_check_drained(s);
+    tg_service_call_ended(&s->service);
 }
 
 static void expire(tg_deadline *d) {

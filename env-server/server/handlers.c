@@ -242,7 +242,7 @@ void tg_server_message(tg_server *s, tg_session *session, const tg_frame *frame,
     } else if (i == TG_COUNT_OF(table) || head.flags & TG_FRAME_REPLY) {
         tg_session_send_error(session, &head, TG_CODE_PROTOCOL, "an environment does not take %s",
                               tg_msg_name(head.type));
-    } else if (s->draining && !while_draining(head.type)) {
+    } else if (s->service.draining && !while_draining(head.type)) {
         tg_session_send_error(session, &head, TG_CODE_DRAINING, "this worker is shutting down");
     } else if (!table[i].handle) {
         tg_server_ask(s, session, &head, msg);

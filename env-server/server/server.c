@@ -16,8 +16,6 @@
 #include <unistd.h>
 
 enum {
-    LAG_MS = 100,
-    DRAIN_MS = 10000,
     STOP_MS = 500, /* for calls that are about to end, when the loop has stopped */
     MAX_QUEUE = 65536,
     DEFAULT_CAPACITY = 65536,
@@ -32,7 +30,7 @@ static tg_code on_open(void *arg, tg_session *session, char why[TG_LINK_WHY]) {
     tg_server *s = arg;
     tg_client *client;
     tg_error err = {0};
-    if (s->draining) {
+    if (s->service.draining) {
         snprintf(why, TG_LINK_WHY, "this worker is shutting down");
         return TG_CODE_DRAINING;
     }
@@ -99,15 +97,10 @@ static void on_beat(void *arg, tg_heartbeat *beat) {
     beat->in_flight = (uint32_t)tg_jobs_in_flight(s->jobs);
     beat->oldest_ms = tg_jobs_oldest_ms(s->jobs);
     beat->completed = s->completed;
-    beat->loop_lag_us = s->lag_us;
-    beat->draining = s->draining;
+    beat->loop_lag_us = s->service.lag_us;
+    beat->draining = s->service.draining;
     beat->slots = (uint32_t)s->n_slots;
     beat->steps = s->steps;
-}
-
-static void stop(tg_server *s) {
-    s->stopped = true;
-    uv_stop(&s->loop);
 }
 
 /* A refusal that a later try cannot change ends the worker; others are tried again by the link. */
@@ -120,7 +113,7 @@ static void on_refused(void *arg, tg_code code, const char *message) {
     if (!final) return;
     s->failure = tg_fail(&s->failure_error, code == TG_CODE_CONFIG_MISMATCH ? TG_CONFIG : TG_DENIED,
                          "refused by %s: %s", tg_link_address(s->link), message);
-    stop(s);
+    tg_service_stop(&s->service);
 }
 
 static const tg_link_ops link_ops = {.on_open = on_open,
@@ -135,11 +128,11 @@ static const tg_link_ops link_ops = {.on_open = on_open,
 
 static bool is_ready(void *arg, char why[TG_OPS_WHY]) {
     const tg_server *s = arg;
-    if (s->link && !s->draining && (!s->dialled || s->n_sessions > 0)) return true;
+    if (s->link && !s->service.draining && (!s->dialled || s->n_sessions > 0)) return true;
     snprintf(why, TG_OPS_WHY, "%s",
-             s->draining ? "draining"
-             : s->link   ? "not registered: the address that was dialled does not answer"
-                         : "starting");
+             s->service.draining ? "draining"
+             : s->link           ? "not registered: the address that was dialled does not answer"
+                                 : "starting");
     return false;
 }
 
@@ -165,10 +158,10 @@ static void put_status(void *arg, tg_buf *json) {
                   ", \"address\": \"%s\", \"state\": \"%s\", \"sessions\": %zu, \"slots\": %zu, "
                   "\"capacity\": %u, \"steps\": %" PRIu64 ", \"episodes\": %" PRIu64
                   ", \"in_flight\": %zu, \"oldest_ms\": %" PRIu64 ", \"completed\": %" PRIu64,
-                  s->link ? tg_link_address(s->link) : "", s->draining ? "draining" : "serving",
-                  s->n_sessions, s->n_slots, s->spec.capacity, s->figures.n_steps,
-                  s->figures.n_episodes, tg_jobs_in_flight(s->jobs), tg_jobs_oldest_ms(s->jobs),
-                  s->completed);
+                  s->link ? tg_link_address(s->link) : "",
+                  s->service.draining ? "draining" : "serving", s->n_sessions, s->n_slots,
+                  s->spec.capacity, s->figures.n_steps, s->figures.n_episodes,
+                  tg_jobs_in_flight(s->jobs), tg_jobs_oldest_ms(s->jobs), s->completed);
 }
 
 static tg_status open_ops(tg_server *s, tg_env *env, const tg_server_opts *o, tg_error *err) {
@@ -178,7 +171,7 @@ static tg_status open_ops(tg_server *s, tg_env *env, const tg_server_opts *o, tg
                                 .status = put_status,
                                 .security = o->security,
                                 .arg = s};
-    tg_status st = tg_ops_open(&s->ops, &s->loop, &o->ops, &hooks, err);
+    tg_status st = tg_ops_open(&s->ops, &s->service.loop, &o->ops, &hooks, err);
     if (st != TG_OK) return st;
     tg_figures_init(&s->figures, tg_ops_stats(s->ops), s->spec.env_id);
     return tg_env_watch(env, tg_ops_stats(s->ops), err);
@@ -186,31 +179,12 @@ static tg_status open_ops(tg_server *s, tg_env *env, const tg_server_opts *o, tg
 
 /* ---- end ----------------------------------------------------------------------------------- */
 
-void tg_server_check_drained(tg_server *s) {
-    if (s->draining && !s->stopped && tg_jobs_in_flight(s->jobs) == 0) stop(s);
+static size_t in_flight(void *arg) {
+    return tg_jobs_in_flight(((tg_server *)arg)->jobs);
 }
 
-static void on_drain_timeout(uv_timer_t *timer) {
-    tg_server *s = timer->data;
-    tg_log_warn("env", "%zu calls did not end within %d ms", tg_jobs_in_flight(s->jobs),
-                s->drain_ms);
-    stop(s);
-}
-
-static void begin_drain(tg_server *s, const char *why) {
-    if (s->draining) { /* asked twice: at once */
-        stop(s);
-        return;
-    }
-    tg_log_info("env", "%s: finishing %zu calls", why, tg_jobs_in_flight(s->jobs));
-    s->draining = true;
-    tg_ops_stopping(s->ops, "draining", s->drain_ms);
-    uv_timer_start(&s->drain_timer, on_drain_timeout, (uint64_t)s->drain_ms, 0);
-    tg_server_check_drained(s);
-}
-
-static void on_signal(uv_signal_t *signal, int number) {
-    begin_drain(signal->data, number == SIGTERM ? "SIGTERM" : "SIGINT");
+static void on_drain(void *arg, int in_ms) {
+    tg_ops_stopping(((tg_server *)arg)->ops, "draining", in_ms);
 }
 
 /* The parent holds the other end of this pipe and writes nothing: reading tells that it is gone. */
@@ -223,41 +197,20 @@ static void on_parent(uv_poll_t *poll, int status, int events) {
     ssize_t n = status < 0 ? 0 : read(fd, bytes, sizeof bytes);
     if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) return;
     tg_log_warn("env", "the parent process is gone");
-    stop(s);
-}
-
-static void on_lag(uv_timer_t *timer) {
-    tg_server *s = timer->data;
-    uint64_t now = tg_clock_ns();
-    s->lag_us = now > s->lag_due_ns ? (now - s->lag_due_ns) / 1000 : 0;
-    s->lag_due_ns = now + (uint64_t)LAG_MS * 1000000;
+    tg_service_stop(&s->service);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-static tg_status uv_check(int code, const char *what, tg_error *err) {
-    return code == 0 ? TG_OK : tg_fail(err, TG_IO, "%s: %s", what, uv_strerror(code));
-}
-
 static tg_status watch_parent(tg_server *s, int fd, tg_error *err) {
     if (fd < 0) return TG_OK;
-    tg_status st = uv_check(uv_poll_init(&s->loop, &s->parent, fd), "TEXTGEN_PARENT_FD", err);
+    tg_status st =
+        tg_service_uv(uv_poll_init(&s->service.loop, &s->parent, fd), "TEXTGEN_PARENT_FD", err);
     if (st != TG_OK) return st;
     s->parent.data = s;
     s->parent_watched = true;
-    return uv_check(uv_poll_start(&s->parent, UV_READABLE | UV_DISCONNECT, on_parent),
-                    "TEXTGEN_PARENT_FD", err);
-}
-
-/* Handles that cannot fail to open, so that shut() may close them whatever happened after. */
-static void init_handles(tg_server *s) {
-    uv_signal_init(&s->loop, &s->on_term);
-    uv_signal_init(&s->loop, &s->on_int);
-    uv_timer_init(&s->loop, &s->lag_timer);
-    uv_timer_init(&s->loop, &s->drain_timer);
-    tg_deadlines_init(&s->deadlines, &s->loop);
-    s->on_term.data = s->on_int.data = s->lag_timer.data = s->drain_timer.data = s;
-    s->lag_due_ns = tg_clock_ns() + (uint64_t)LAG_MS * 1000000;
+    return tg_service_uv(uv_poll_start(&s->parent, UV_READABLE | UV_DISCONNECT, on_parent),
+                         "TEXTGEN_PARENT_FD", err);
 }
 
 /* ScoreRequest.fn may name each reward of the environment. */
@@ -285,14 +238,11 @@ static tg_status start(tg_server *s, tg_env *env, const tg_server_opts *o, tg_er
     if (st == TG_OK) st = tg_net_create(&s->net, err);
     if (st == TG_OK) st = tg_net_secure(s->net, o->security, err);
     if (st == TG_OK)
-        st = tg_jobs_create(&s->jobs, &s->loop, threads_for(s->env, o->threads), MAX_QUEUE, err);
+        st = tg_jobs_create(&s->jobs, &s->service.loop, threads_for(s->env, o->threads), MAX_QUEUE,
+                            err);
     if (st == TG_OK) st = open_ops(s, env, o, err);
     if (st == TG_OK) st = watch_parent(s, o->parent_fd, err);
-    if (st == TG_OK)
-        st = uv_check(uv_signal_start(&s->on_term, on_signal, SIGTERM), "SIGTERM", err);
-    if (st == TG_OK) st = uv_check(uv_signal_start(&s->on_int, on_signal, SIGINT), "SIGINT", err);
-    if (st == TG_OK)
-        st = uv_check(uv_timer_start(&s->lag_timer, on_lag, LAG_MS, LAG_MS), "timer", err);
+    if (st == TG_OK) st = tg_service_watch(&s->service, err);
     if (st != TG_OK) return st;
     tg_link_opts link = {.listen = o->bind,
                          .dial = o->connect,
@@ -309,7 +259,7 @@ static tg_status start(tg_server *s, tg_env *env, const tg_server_opts *o, tg_er
                          .arg = s};
     if (o->limits.max_batch) tg_limit_opts_apply(&o->limits, &link);
     s->max_slots = link.limits.max_slots ? link.limits.max_slots : TG_LIMIT_SLOTS;
-    return tg_link_open(&s->link, s->net, &s->loop, &link, err);
+    return tg_link_open(&s->link, s->net, &s->service.loop, &link, err);
 }
 
 static void say_ready(const tg_server *s, const tg_server_opts *o) {
@@ -332,19 +282,14 @@ static size_t shut(tg_server *s, const char *reason) {
                      stuck);
     if (s->link) tg_link_close(&s->link, reason);
     if (stuck) { /* they may use the rest: it goes with the process */
-        uv_run(&s->loop, UV_RUN_NOWAIT);
+        uv_run(&s->service.loop, UV_RUN_NOWAIT);
         tg_net_destroy(&s->net);
         return stuck;
     }
     tg_ops_close(&s->ops);
-    uv_close((uv_handle_t *)&s->on_term, NULL);
-    uv_close((uv_handle_t *)&s->on_int, NULL);
-    uv_close((uv_handle_t *)&s->lag_timer, NULL);
-    uv_close((uv_handle_t *)&s->drain_timer, NULL);
     tg_deadlines_fini(&s->deadlines);
     if (s->parent_watched) uv_close((uv_handle_t *)&s->parent, NULL);
-    while (uv_run(&s->loop, UV_RUN_DEFAULT)) continue; /* a uv_stop may be pending */
-    uv_loop_close(&s->loop);
+    tg_service_fini(&s->service);
     if (s->net) tg_net_destroy(&s->net);
     tg_arena_fini(&s->scratch);
     tg_free(s->functions);
@@ -352,23 +297,24 @@ static size_t shut(tg_server *s, const char *reason) {
 }
 
 tg_status tg_server_run(tg_env *env, const tg_server_opts *o, tg_error *err) {
+    static const tg_service_hooks hooks = {
+        .name = "env", .in_flight = in_flight, .on_drain = on_drain};
     tg_server *s = tg_alloc(sizeof *s);
     if (!s) return tg_fail_nomem(err, sizeof *s);
     s->env = env;
     s->dialled = o->connect != NULL;
-    s->drain_ms = o->drain_ms > 0 ? o->drain_ms : DRAIN_MS;
     s->spec = env->spec;
     s->spec.capacity = o->capacity ? o->capacity : DEFAULT_CAPACITY;
-    tg_status st = uv_check(uv_loop_init(&s->loop), "event loop", err);
+    tg_status st = tg_service_init(&s->service, &hooks, s, o->drain_ms, err);
     if (st != TG_OK) {
         tg_free(s);
         return st;
     }
-    init_handles(s);
+    tg_deadlines_init(&s->deadlines, &s->service.loop);
     st = start(s, env, o, err);
     if (st == TG_OK) {
         say_ready(s, o);
-        while (!s->stopped) uv_run(&s->loop, UV_RUN_DEFAULT);
+        tg_service_run(&s->service);
         st = s->failure;
         if (st != TG_OK && err) *err = s->failure_error;
     }

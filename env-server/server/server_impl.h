@@ -4,6 +4,7 @@
 
 #include "common/base/arena.h"
 #include "common/net/link.h"
+#include "common/net/service.h"
 #include "env-server/env/env.h"
 #include "env-server/server/client.h"
 #include "env-server/server/deadlines.h"
@@ -14,29 +15,25 @@
 typedef struct tg_server {
     const tg_env *env;
     tg_env_spec spec; /* the environment's, with this worker's capacity */
-    uv_loop_t loop;
+    tg_service service;
     tg_net *net;
     tg_link *link;
     tg_jobs *jobs;
     tg_ops *ops;
     tg_figures figures;
-    uv_signal_t on_term, on_int;
-    uv_timer_t lag_timer, drain_timer;
     tg_deadlines deadlines;
     tg_reward_fn *functions; /* what others may name in ScoreRequest.fn; owned */
     size_t n_functions;
     uv_poll_t parent;
-    bool parent_watched, draining, stopped;
+    bool parent_watched;
     bool dialled; /* ready only while a session is open */
     size_t n_sessions;
-    size_t n_slots;   /* over all clients */
-    size_t max_slots; /* of one client */
-    int drain_ms;
-    uint64_t batches;   /* numbers the batches, to find a slot named twice in one */
-    uint64_t completed; /* requests answered */
-    uint64_t steps;     /* tokens applied */
-    uint64_t late;      /* calls that were not done by their deadline */
-    uint64_t lag_due_ns, lag_us;
+    size_t n_slots;      /* over all clients */
+    size_t max_slots;    /* of one client */
+    uint64_t batches;    /* numbers the batches, to find a slot named twice in one */
+    uint64_t completed;  /* requests answered */
+    uint64_t steps;      /* tokens applied */
+    uint64_t late;       /* calls that were not done by their deadline */
     uint64_t message_ns; /* when the message at hand came */
     tg_arena scratch;    /* results of the message at hand */
     tg_status failure;   /* why the loop ended, when not by a drain */
@@ -50,8 +47,6 @@ void tg_server_reply(tg_server *s, tg_session *session, const tg_frame *request,
                      const void *msg);
 /* What the slot's episode does may have changed. */
 void tg_server_recount(tg_server *s, tg_client_slot *slot);
-/* Ends the loop when the drain is complete. */
-void tg_server_check_drained(tg_server *s);
 
 /* Answers on the job pool: samples, metrics, scores (asks.c). Takes msg. */
 void tg_server_ask(tg_server *s, tg_session *session, const tg_frame *head, void *msg);
