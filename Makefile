@@ -241,7 +241,7 @@ test-ops: tests ## Op-level comparison and gradient checks only
 	$(Q)$(RUNNER) $(if $(OPS_BIN),"$(OPS_BIN) test" "$(OPS_BIN) grad")
 test-integration: tests ## Real processes on real sockets
 	$(Q)$(RUNNER) $(INTEGRATION)
-THREADED := base endpoint ipc link resume recovery fleet pool server curve ops security text tokenizer_use encode backend collect halt score external remote plugin http_reward
+THREADED := base endpoint ipc link resume recovery fleet pool server curve ops security text tokenizer_use encode backend collect collect_groups halt score external remote plugin http_reward
 test-threads: tests ## What runs on several threads: what make tsan looks at
 	$(Q)$(RUNNER) $(foreach t,$(THREADED),$(BUILD)/tests/unit/test_$(t)) "$(OPS_BIN) test -o matmul" tests/integration/env_server.sh tests/integration/broker.sh
 test-chaos: tests ## Faults: kills, stalls, partitions, spoiled messages; a minute
