@@ -11,6 +11,10 @@ int tg_decoder_length(const tg_decoder *d, int slot) {
     return d->lengths[slot];
 }
 
+const float *tg_decoder_values(const tg_decoder *d) {
+    return d->values;
+}
+
 tg_status tg_decoder_check_slots(tg_decoder *d, const int32_t *slots, int n, tg_error *err) {
     if (n < 0 || n > d->n_slots)
         return tg_fail(err, TG_DATA, "decoder: %d entries, there are %d slots", n, d->n_slots);
@@ -60,11 +64,16 @@ void tg_decoder_upload_texts(tg_decoder *d, int32_t *to_tokens, int32_t *to_posi
     tg_backend_upload(be, d->b.offsets, h, ((size_t)n + 1) * sizeof *h);
 }
 
-/* Final norm and logits of B rows, to the host. */
-static void finish(tg_decoder *d, const float *rows, int B, float *logits) {
+/* Final norm and logits of B rows, to the host; values too, from entry `first` on. */
+static void finish(tg_decoder *d, const float *rows, int B, float *logits, int first) {
     const tg_trunk *t = &d->trunk;
     const struct tg_decoder_buffers *b = &d->b;
     tg_trunk_final(t, b->hidden, b->mean, b->rstd, rows, B);
+    if (b->value) { /* before the logits: they may use up the states */
+        t->be->ops->matmul(t->be, b->value, b->hidden, t->top.w[TG_ROLE_VALUE_W], B, 1,
+                           t->arch.width, false, true, false, false);
+        tg_backend_download(t->be, d->values + first, b->value, (size_t)B * sizeof(float));
+    }
     tg_trunk_logits(t, b->logits, b->hidden, t->arch.narrow_embed ? b->acts.up : b->hidden, B);
     tg_backend_download(t->be, logits, b->logits,
                         (size_t)B * (size_t)t->arch.vocab_size * sizeof(float));
@@ -97,7 +106,7 @@ static void finish_last_layer(const tg_decoder *d, int layer, int n) {
 }
 
 static void prefill_group(tg_decoder *d, const int32_t *slots, const int32_t *tokens,
-                          const int32_t *offsets, int n, float *logits) {
+                          const int32_t *offsets, int n, float *logits, int first) {
     const tg_trunk *t = &d->trunk;
     const tg_acts *a = &d->b.acts;
     const tg_heads at = tg_trunk_heads(&t->arch);
@@ -123,7 +132,7 @@ static void prefill_group(tg_decoder *d, const int32_t *slots, const int32_t *to
     }
     if (d->seq2seq)
         t->be->ops->gather_rows(t->be, d->b.last, a->out, d->b.cache_rows, n, t->arch.width);
-    finish(d, d->b.last, n, logits);
+    finish(d, d->b.last, n, logits, first);
     for (int s = 0; s < n; s++) d->lengths[slots[s]] = offsets[s + 1] - offsets[s];
 }
 
@@ -140,8 +149,8 @@ tg_status tg_decoder_prefill(tg_decoder *d, const int32_t *slots, const int32_t 
     size_t V = (size_t)d->m->arch.vocab_size;
     for (int from = 0, to; from < n; from = to) {
         for (to = from + 1; to < n && offsets[to + 1] - offsets[from] <= d->work_rows;) to++;
-        prefill_group(d, slots + from, tokens, offsets + from, to - from,
-                      logits + (size_t)from * V);
+        prefill_group(d, slots + from, tokens, offsets + from, to - from, logits + (size_t)from * V,
+                      from);
     }
     return TG_OK;
 }
@@ -203,7 +212,7 @@ tg_status tg_decoder_step(tg_decoder *d, const int32_t *slots, const int32_t *to
         tg_decoder_cross(d, l, n, n, true);
         tg_trunk_mlp(t, l, a, n);
     }
-    finish(d, a->out, n, logits);
+    finish(d, a->out, n, logits, 0);
     for (int i = 0; i < n; i++) d->lengths[slots[i]]++;
     return TG_OK;
 }

@@ -28,6 +28,7 @@ typedef struct tg_decoder_caps {
     tg_weight_form
         weights; /* PLAIN: the model's own; else a copy, made anew by a prefill after the weights have changed */
     bool half_cache; /* keys and values are kept as bf16; those of a source are not */
+    bool values;     /* the value head runs too */
 } tg_decoder_caps;
 
 /* TG_DATA: len or src is more than the model's positions. */
@@ -49,6 +50,8 @@ tg_status tg_decoder_prefill(tg_decoder *d, const int32_t *slots, const int32_t 
 tg_status tg_decoder_step(tg_decoder *d, const int32_t *slots, const int32_t *tokens, int n,
                           float *logits, tg_error *err) TG_MUST_CHECK;
 int tg_decoder_length(const tg_decoder *d, int slot); /* tokens held */
+/* caps.values: (n) what the value head says of each entry of the last prefill or step; valid until the next one. */
+const float *tg_decoder_values(const tg_decoder *d);
 /* Slot `to` becomes the first `length` tokens of slot `from`; nothing is computed. Of these it already holds
  * the first `keep` (0: none are known to be), which are not copied again. from == to cuts the slot off.
  * TG_DATA, and no slot changed: bad slots, from holds less than length, or a slot less than keep. */

@@ -62,6 +62,7 @@ static void carve_decoder(tg_carve *c, const tg_arch *arch, tg_decoder_caps caps
     b->mean = tg_carve_f32(c, S, 1);
     b->rstd = tg_carve_f32(c, S, 1);
     b->logits = tg_carve_f32(c, S, (size_t)arch->vocab_size);
+    b->value = caps.values ? tg_carve_f32(c, S, 1) : NULL;
 }
 
 size_t tg_decoder_bytes(const tg_arch *arch, tg_decoder_caps caps) {
@@ -92,6 +93,8 @@ static tg_status check_caps(const tg_arch *arch, tg_decoder_caps caps, tg_error 
         return tg_fail(err, TG_UNSUPPORTED,
                        "decoder: a bf16 cache of %d values a row: it must be even",
                        (int)tg_decoder_kv_width(arch));
+    if (caps.values && !arch->value_head)
+        return tg_fail(err, TG_BUG, "decoder: values asked of a model without a value head");
     const bool seq2seq = arch->kind == TG_KIND_SEQ2SEQ;
     TG_ASSERT(caps.slots > 0 && caps.len > 0 && (seq2seq ? caps.src > 0 : caps.src == 0));
     const int longest = TG_MAX(caps.len, caps.src);
@@ -105,7 +108,7 @@ static tg_status check_caps(const tg_arch *arch, tg_decoder_caps caps, tg_error 
     return TG_OK;
 }
 
-static tg_status make_lists(tg_decoder *d, tg_error *err) {
+static tg_status make_lists(tg_decoder *d, bool values, tg_error *err) {
     size_t S = (size_t)d->n_slots;
     size_t staging = (size_t)TG_MAX(TG_MAX(d->work_rows * tg_kv_chunks(&d->m->arch), d->src_rows),
                                     d->n_slots + 1);
@@ -114,7 +117,9 @@ static tg_status make_lists(tg_decoder *d, tg_error *err) {
     d->source_of = tg_alloc_array(S, sizeof *d->source_of);
     d->staging = tg_alloc_array(staging, sizeof *d->staging);
     d->seen = tg_alloc_array(S, sizeof *d->seen);
-    return d->lengths && d->src_lengths && d->source_of && d->staging && d->seen
+    if (values) d->values = tg_alloc_array(S, sizeof *d->values);
+    return (d->values || !values) && d->lengths && d->src_lengths && d->source_of && d->staging &&
+                   d->seen
                ? TG_OK
                : tg_fail_nomem(err, staging * sizeof *d->staging);
 }
@@ -133,7 +138,7 @@ tg_status tg_decoder_create(tg_decoder **out, tg_model *m, tg_decoder_caps caps,
     d->max_src = caps.src;
     d->work_rows = work_rows(caps.slots, caps.len);
     d->src_rows = d->seq2seq ? work_rows(caps.slots, caps.src) : 0;
-    st = make_lists(d, err);
+    st = make_lists(d, caps.values, err);
     if (st == TG_OK) st = tg_trunk_init(&d->trunk, m, TG_STACK_MAIN, err);
     if (st == TG_OK && d->seq2seq) st = tg_trunk_init(&d->enc, m, TG_STACK_ENCODER, err);
     if (st == TG_OK) st = make_block(d, caps, err);
@@ -148,6 +153,7 @@ void tg_decoder_destroy(tg_decoder **decoder) {
     tg_backend_free(d->m->be, d->block);
     tg_trunk_fini(&d->trunk);
     tg_trunk_fini(&d->enc);
+    tg_free(d->values);
     tg_free(d->lengths);
     tg_free(d->src_lengths);
     tg_free(d->source_of);

@@ -31,6 +31,7 @@ struct tg_decoder_buffers {
     float *last, *hidden, *mean, *rstd; /* (S,C), (S) */
     float *last_att; /* (S,H*D) causal: attention's results at prompts' last rows */
     float *logits;   /* (S,V) */
+    float *value;    /* (S), or NULL */
 };
 
 struct tg_decoder {
@@ -42,6 +43,7 @@ struct tg_decoder {
     void *block;
     struct tg_decoder_buffers b;
     uint64_t packed_version; /* of the model, when its weights were packed; 0: not yet */
+    float *values;           /* (n_slots) of the last call's entries, or NULL */
     int32_t *lengths;        /* (n_slots) tokens held */
     int32_t *src_lengths;    /* (n_slots) tokens of its source; 0: none yet */
     uint64_t *source_of;     /* (n_slots) number of its source, of those encoded so far */

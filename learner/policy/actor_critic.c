@@ -163,13 +163,20 @@ static tg_status check_finite(const tg_rollout *r, tg_error *err) {
     return TG_OK;
 }
 
+bool tg_actor_critic_knows(const tg_actor_critic *ac, const tg_gen_settings *s) {
+    return ac->critic == TG_CRITIC_SHARED && ac->mask.kind == TG_MASK_NONE &&
+           !(ac->policy->flags & TG_MODEL_ROUNDED) && s->num_beams == 1 &&
+           s->weights != TG_WEIGHT_PACKED_BF16 && !s->half_cache;
+}
+
 tg_status tg_actor_critic_score(tg_actor_critic *ac, tg_rollout *r, tg_error *err) {
     tg_arena arena = {0};
     tg_pack pack;
     tg_status st = tg_pack_init(&pack, r, ac->caps, &arena, err);
     if (st == TG_OK && ac->ref) st = tg_model_wake(ac->ref, err);
     if (st == TG_OK && ac->ref) st = open_pass(&ac->ref_pass, ac, ac->ref, TG_PASS_SCORE, err);
-    for (int from = 0, to; st == TG_OK && from < r->n_episodes; from = to) {
+    const bool pass = !r->known || ac->ref;
+    for (int from = 0, to; st == TG_OK && pass && from < r->n_episodes; from = to) {
         to = pack_episodes(ac, r, from, &pack);
         if (to == from) {
             const tg_episode *ep = &r->episodes[from];
@@ -182,7 +189,8 @@ tg_status tg_actor_critic_score(tg_actor_critic *ac, tg_rollout *r, tg_error *er
         tg_batch b = tg_pack_batch(&pack);
         b.actions_only = true;
         int at = r->episodes[from].first_action;
-        st = tg_actor_critic_forward(ac, &b, r->logp + at, r->entropy + at, r->value + at, err);
+        if (!r->known)
+            st = tg_actor_critic_forward(ac, &b, r->logp + at, r->entropy + at, r->value + at, err);
         if (ac->mask.compat) b.mask = NULL; /* the KL is that of the whole distributions */
         if (st == TG_OK && ac->ref)
             st = tg_pass_forward(ac->ref_pass, &b, (tg_pass_out){.logp = r->ref_logp + at}, err);

@@ -8,7 +8,7 @@
  *     tg_actor_critic_backward(ac, dlogp, dentropy, dvalue, err);
  *     tg_actor_critic_apply(ac, lr, max_grad_norm, &norm, err);
  *
- * One engine scores and trains: at the first minibatch of an iteration the probability ratio is 1.
+ * One engine generates, scores and trains: at the first minibatch of an iteration the probability ratio is 1.
  */
 #ifndef TG_POLICY_ACTOR_CRITIC_H
 #define TG_POLICY_ACTOR_CRITIC_H
@@ -16,6 +16,7 @@
 #include "common/nn/model.h"
 #include "common/nn/pass.h"
 #include "learner/optim/optim.h"
+#include "learner/policy/gen_settings.h"
 #include "learner/policy/mask.h"
 #include "learner/rl/rollout.h"
 
@@ -71,7 +72,10 @@ tg_status tg_actor_critic_create(tg_actor_critic **out, const tg_actor_critic_op
                                  tg_error *err) TG_MUST_CHECK;
 void tg_actor_critic_destroy(tg_actor_critic **ac);
 
-/* Fills logp, entropy, value and ref_logp (0 without a reference) of every action of the rollout,
+/* Whether log-probs and values of generation with these settings are the policy's to rounding, so that a rollout need not have them
+ * computed again (tg_rollout.known): one network without masks, f32 throughout, no beams. */
+bool tg_actor_critic_knows(const tg_actor_critic *ac, const tg_gen_settings *s);
+/* Fills logp, entropy and value, unless they are known, and ref_logp (0 without a reference) of every action of the rollout,
  * in passes of whole episodes. TG_DATA: a result is not finite. */
 tg_status tg_actor_critic_score(tg_actor_critic *ac, tg_rollout *r, tg_error *err) TG_MUST_CHECK;
 

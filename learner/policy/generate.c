@@ -56,7 +56,7 @@ size_t tg_generator_bytes(const tg_arch *arch, const tg_gen_settings *s, tg_deco
     const size_t n = (size_t)caps.slots, len = (size_t)caps.len + 1, V = (size_t)arch->vocab_size;
     const size_t decoder = tg_decoder_bytes(arch, caps), row = V * sizeof(float);
     const size_t spaces = (size_t)TG_MIN(threads, caps.slots) * 5 * row; /* tg_gen_space_init */
-    const size_t tokens = n * (s->num_beams > 1 ? 10 : 3) * len * sizeof(int32_t);
+    const size_t tokens = n * (s->num_beams > 1 ? 10 : 4) * len * sizeof(int32_t);
     const size_t masks =
         n * (s->num_beams > 1 ? 1 : len) * (size_t)tg_mask_words((int)V) * sizeof(uint32_t);
     return decoder + n * row + spaces + tokens + (masked ? decoder + n * row + masks : 0);
@@ -106,7 +106,9 @@ tg_status tg_generator_mask(tg_generator *g, tg_model *mask_model, const tg_mask
     g->mask_logits = tg_alloc_array((size_t)g->n_slots * (size_t)g->V, sizeof *g->mask_logits);
     g->masks = tg_alloc_array(rows * (size_t)tg_mask_words(g->V), sizeof *g->masks);
     if (!g->mask_logits || !g->masks) return tg_fail_nomem(err, rows * 4);
-    tg_status st = tg_decoder_create(&g->mask_decoder, mask_model, g->caps, err);
+    tg_decoder_caps caps = g->caps;
+    caps.values = false;
+    tg_status st = tg_decoder_create(&g->mask_decoder, mask_model, caps, err);
     return st == TG_OK && g->lanes ? tg_lanes_mask(g, err) : st;
 }
 
@@ -243,7 +245,7 @@ int tg_batch_feed(tg_generator *g, int slot, int32_t token) {
     TG_ASSERT(!g->n_fill);
     g->slots[g->n_step] = slot;
     g->feed[g->n_step++] = token;
-    g->entries[g->n_entries] = (tg_entry){slot, NULL};
+    g->entries[g->n_entries] = (tg_entry){.slot = slot};
     return g->n_entries++;
 }
 
@@ -271,19 +273,27 @@ tg_status tg_batch_fill(tg_generator *g, int slot, const tg_request *r, tg_error
                   r->n_source, err);
     if (st != TG_OK) return st;
     g->slots[g->n_step + g->n_fill++] = slot;
-    g->entries[g->n_entries++] = (tg_entry){slot, NULL};
+    g->entries[g->n_entries++] = (tg_entry){.slot = slot};
     return TG_OK;
+}
+
+/* The values of n entries from `first` on. */
+static void take_values(tg_generator *g, const tg_decoder *d, int first, int n) {
+    const float *values = tg_decoder_values(d);
+    for (int i = 0; values && i < n; i++) g->entries[first + i].value = values[i];
 }
 
 static tg_status run_decoder(tg_generator *g, tg_decoder *d, float *logits, tg_error *err) {
     const int32_t *filled = g->slots + g->n_step;
     tg_status st = TG_OK;
     if (g->n_step) st = tg_decoder_step(d, g->slots, g->feed, g->n_step, logits, err);
+    if (st == TG_OK) take_values(g, d, 0, g->n_step);
     if (st == TG_OK && g->n_fill && g->seq2seq)
         st = tg_decoder_encode(d, filled, g->sources, g->src_offsets, g->n_fill, err);
     if (st == TG_OK && g->n_fill)
         st = tg_decoder_prefill(d, filled, g->prompts, g->offsets, g->n_fill,
                                 logits + (size_t)g->n_step * (size_t)g->V, err);
+    if (st == TG_OK) take_values(g, d, g->n_step, g->n_fill);
     return st;
 }
 

@@ -29,6 +29,8 @@ typedef struct tg_gen_result {
     const float
         *sample_logp; /* under the distribution it was drawn from (temperature, top-k …), 0 when
                                * greedy; beams: what it added to the score */
+    const float *
+        value; /* what the value head said of the text before each; NULL: not asked for (caps.values), or beams */
     const uint32_t
         *masks; /* (n, words of V) the tokens that each was chosen from; NULL: without a mask */
     int n;

@@ -28,7 +28,7 @@ typedef struct tg_running {
     int n_new;
     uint64_t held;   /* serial of the request whose prompt the slot's cache begins with; 0: none */
     int32_t *tokens; /* (max_len + 1) */
-    float *logp, *sample_logp; /* (max_len + 1) */
+    float *logp, *sample_logp, *value; /* (max_len + 1) */
 } tg_running;
 
 /* A beam search and its slots. */
@@ -50,6 +50,7 @@ typedef struct tg_lane {
 /* One row of logits that this step computes or reuses. */
 typedef struct tg_entry {
     int32_t slot;
+    float value; /* with caps.values */
     const float *row;
 } tg_entry;
 
@@ -87,6 +88,7 @@ struct tg_generator {
     tg_running *running; /* (n_slots) */
     int32_t *storage;
     float *shared; /* (V) logits after the prompt of the request that is only partly started */
+    float shared_value;
     uint64_t shared_serial;
     /* with beams */
     tg_lane *lanes;

@@ -12,12 +12,13 @@
 tg_status tg_samples_create(tg_generator *g, tg_error *err) {
     size_t n = (size_t)g->n_slots, len = (size_t)g->max_len + 1;
     g->running = tg_alloc_array(n, sizeof *g->running);
-    g->storage = tg_alloc_array(n * len, 3 * sizeof *g->storage);
-    if (!g->running || !g->storage) return tg_fail_nomem(err, n * len * 12);
+    g->storage = tg_alloc_array(n * len, 4 * sizeof *g->storage);
+    if (!g->running || !g->storage) return tg_fail_nomem(err, n * len * 16);
     for (size_t i = 0; i < n; i++) {
-        g->running[i].tokens = g->storage + i * 3 * len;
+        g->running[i].tokens = g->storage + i * 4 * len;
         g->running[i].logp = (void *)(g->running[i].tokens + len);
         g->running[i].sample_logp = g->running[i].logp + len;
+        g->running[i].value = g->running[i].sample_logp + len;
     }
     if (g->settings.num_return_sequences > 1) {
         g->shared = tg_alloc_array((size_t)g->V, sizeof *g->shared);
@@ -90,12 +91,13 @@ static tg_status start_from_others(tg_generator *g, tg_error *err) {
     for (int i = 0; i < g->n_slots; i++) {
         const tg_request *r = g->running[i].request;
         if (!r || g->running[i].n_new > 0 || g->running[i].index == 0) continue;
-        tg_entry e = {i, g->shared};
+        tg_entry e = {i, g->shared_value, g->shared};
         if (r->serial != g->shared_serial) {
             tg_status st = take_over(g, i, r, err);
             if (st != TG_OK) return st;
             for (int k = g->n_step; k < n_run; k++)
-                if (g->running[g->entries[k].slot].request == r) e.row = g->entries[k].row;
+                if (g->running[g->entries[k].slot].request == r)
+                    e.row = g->entries[k].row, e.value = g->entries[k].value;
         }
         g->entries[g->n_entries++] = e;
     }
@@ -109,6 +111,7 @@ static void keep_shared(tg_generator *g) {
     for (int k = g->n_step; k < g->n_step + g->n_fill; k++) {
         if (g->running[g->entries[k].slot].request != r) continue;
         memcpy(g->shared, g->entries[k].row, (size_t)g->V * sizeof *g->shared);
+        g->shared_value = g->entries[k].value;
         g->shared_serial = r->serial;
     }
 }
@@ -149,6 +152,7 @@ static tg_status draw(tg_generator *g, int entry, tg_gen_space *w, tg_error *err
     q->tokens[c.n] = d.token;
     q->logp[q->n_new] = d.logp;
     q->sample_logp[q->n_new] = d.sample_logp;
+    q->value[q->n_new] = g->entries[entry].value;
     q->n_new++;
     return TG_OK;
 }
@@ -167,6 +171,7 @@ static tg_status finish_ended(tg_generator *g, int slot, tg_gen_done *done, void
                             .tokens = q->tokens + r->n_prompt,
                             .logp = q->logp,
                             .sample_logp = q->sample_logp,
+                            .value = g->caps.values ? q->value : NULL,
                             .masks = g->mask_decoder ? masks_of(g, slot) : NULL,
                             .n = q->n_new,
                             .end = end,

@@ -31,6 +31,8 @@ typedef struct tg_rollout {
         start_id; /* seq2seq: what the decoder reads first, and prompts are its source; -1: causal */
     /* per action (n_actions), episode by episode */
     float *logp, *ref_logp, *entropy, *value;
+    bool
+        known; /* logp and value are there, from generation: scoring leaves them, and entropy, alone */
     double *task_reward, *kl_reward;
     /* (n_actions, mask_words): the tokens each action was drawn from (common/nn/pass.h), or NULL */
     uint32_t *masks;

@@ -74,6 +74,7 @@ static void drop_records(tg_collector *c) {
     for (int i = 0; i < c->n_records; i++) {
         tg_free(c->records[i].tokens);
         tg_free(c->records[i].rewards);
+        tg_free(c->records[i].logp);
         tg_free(c->records[i].masks);
         tg_free(c->records[i].text);
         tg_free(c->records[i].group_texts);
@@ -284,7 +285,9 @@ static tg_status add_record(tg_collector *c, const tg_collect_slot *s, tg_error 
     c->n_records++;
     r->tokens = tg_alloc_array((size_t)s->n_prompt + (size_t)c->opts.max_new, sizeof *r->tokens);
     r->rewards = tg_alloc_array((size_t)c->opts.max_new, sizeof *r->rewards);
-    if (!r->tokens || !r->rewards) return tg_fail_nomem(err, (size_t)c->opts.max_new * 12);
+    if (c->opts.known) r->logp = tg_alloc_array((size_t)c->opts.max_new, 2 * sizeof *r->logp);
+    if (!r->tokens || !r->rewards || (c->opts.known && !r->logp))
+        return tg_fail_nomem(err, (size_t)c->opts.max_new * 20);
     memcpy(r->tokens, s->prompt, (size_t)s->n_prompt * sizeof *r->tokens);
     return TG_OK;
 }
@@ -338,6 +341,10 @@ static tg_status on_generated(void *arg, const tg_gen_result *g, tg_error *err) 
     tg_record *r = &c->records[episode - c->first_episode];
     memcpy(r->tokens + r->n_prompt, g->tokens, (size_t)g->n * sizeof *r->tokens);
     r->n_actions = g->n;
+    if (r->logp) {
+        memcpy(r->logp, g->logp, (size_t)g->n * sizeof *r->logp);
+        memcpy(r->logp + c->opts.max_new, g->value, (size_t)g->n * sizeof *r->logp);
+    }
     if (g->masks && !(r->masks = copy_masks(c, g))) return tg_fail_nomem(err, (size_t)g->n * 4);
     c->finished_tokens += g->n;
     c->generated++;
@@ -411,6 +418,7 @@ static tg_status build_rollout(const tg_collector *c, int rows, tg_rollout **out
     if (st == TG_OK && c->opts.mask_model) st = tg_rollout_add_masks(*out, (int)words, err);
     if (st != TG_OK) return st;
     (*out)->start_id = c->start_id;
+    (*out)->known = c->opts.known;
     for (int i = 0, e = 0; i < c->n_records; i++) {
         const tg_record *r = &c->records[i];
         if (!r->ok) continue;
@@ -422,6 +430,11 @@ static tg_status build_rollout(const tg_collector *c, int rows, tg_rollout **out
                (size_t)(r->n_prompt + r->n_actions) * sizeof *r->tokens);
         memcpy((*out)->task_reward + ep->first_action, r->rewards,
                (size_t)r->n_actions * sizeof *r->rewards);
+        if (r->logp) {
+            const size_t bytes = (size_t)r->n_actions * sizeof *r->logp;
+            memcpy((*out)->logp + ep->first_action, r->logp, bytes);
+            memcpy((*out)->value + ep->first_action, r->logp + c->opts.max_new, bytes);
+        }
         if (r->masks)
             memcpy((*out)->masks + (size_t)ep->first_action * words, r->masks,
                    (size_t)r->n_actions * words * sizeof *r->masks);
@@ -437,6 +450,7 @@ static tg_status open_generator(tg_collector *c, tg_error *err) {
                        "go with 1; train_evaluation.generation_kwargs may have more");
     tg_decoder_caps caps =
         tg_generator_caps(&c->policy->arch, c->opts.n_envs, c->opts.max_prompt, c->opts.max_new);
+    caps.values = c->opts.known;
     tg_status st = tg_generator_create(&c->generator, c->policy, &c->gen, caps, err);
     if (st == TG_OK && c->opts.mask_model)
         st = tg_generator_mask(c->generator, c->opts.mask_model, &c->opts.mask, c->opts.special,

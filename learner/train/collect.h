@@ -36,6 +36,7 @@ typedef struct tg_collect_opts {
     int group;             /* episodes of the same prompt, one after the other; 0: 1 */
     int min_valid;         /* of a group whose reward ranks: with fewer rewards it is left out */
     const tg_gen_settings *gen; /* borrowed; its length is limited to max_new */
+    bool known; /* log-probs and values of generation go into the rollout (tg_actor_critic_knows) */
     /* of a maskable policy: what restricts its tokens (learner/policy/generate.h); NULL: nothing */
     tg_model *mask_model;
     tg_mask_opts mask;

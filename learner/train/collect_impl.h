@@ -19,6 +19,7 @@ typedef struct tg_collect_slot {
 typedef struct tg_record {
     int32_t *tokens; /* prompt, then actions */
     double *rewards; /* (n_actions) */
+    float *logp;     /* (2, max_new): log-probs, then values; NULL: not known */
     uint32_t *masks; /* (n_actions, words), or NULL */
     int n_prompt, n_actions;
     bool ok, terminated, truncated;

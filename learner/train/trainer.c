@@ -84,6 +84,7 @@ static tg_status open_collector(trainer *t, tg_error *err) {
                             .group = (int)run->settings->eval.compare_sample,
                             .min_valid = (int)run->settings->eval.min_valid,
                             .gen = &run->rollout_gen,
+                            .known = tg_actor_critic_knows(t->ac, &run->rollout_gen),
                             .mask_model = t->ac->mask_model,
                             .mask = t->ac->mask,
                             .special = run->special,

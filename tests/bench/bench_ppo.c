@@ -67,7 +67,9 @@ static void make_model(const char *folder, tg_backend *be, const tg_arch *arch) 
 
 typedef struct collected {
     int32_t tokens[PROMPTS][NEW];
+    float logp[PROMPTS][NEW], value[PROMPTS][NEW];
     int n[PROMPTS];
+    bool known;
 } collected;
 
 static tg_status collect(void *arg, const tg_gen_result *r, tg_error *e) {
@@ -75,6 +77,10 @@ static tg_status collect(void *arg, const tg_gen_result *r, tg_error *e) {
     collected *c = arg;
     c->n[r->id] = r->n;
     memcpy(c->tokens[r->id], r->tokens, (size_t)r->n * sizeof(int32_t));
+    if (c->known) {
+        memcpy(c->logp[r->id], r->logp, (size_t)r->n * sizeof(float));
+        memcpy(c->value[r->id], r->value, (size_t)r->n * sizeof(float));
+    }
     return TG_OK;
 }
 
@@ -87,9 +93,11 @@ static void generate(tg_actor_critic *ac, const tg_train_settings *how, int32_t 
     s.max_new_tokens = NEW;
     s.weights = how->rollout_gen.weights;
     s.half_cache = how->rollout_gen.half_cache;
+    out->known = tg_actor_critic_knows(ac, &s);
     tg_generator *g;
-    must(tg_generator_create(&g, ac->policy, &s,
-                             (tg_decoder_caps){.slots = PROMPTS, .len = PROMPT + NEW}, &err));
+    must(tg_generator_create(
+        &g, ac->policy, &s,
+        (tg_decoder_caps){.slots = PROMPTS, .len = PROMPT + NEW, .values = out->known}, &err));
     for (int i = 0; i < PROMPTS; i++)
         must(tg_generator_add(g, (uint64_t)i, prompts[i], PROMPT, 1, TG_RNG_SAMPLE, (uint64_t)i,
                               &err));
@@ -103,8 +111,12 @@ static tg_rollout *make_rollout(int32_t (*prompts)[PROMPT], const collected *c) 
     for (int i = 0; i < PROMPTS; i++) lengths[i][0] = PROMPT, lengths[i][1] = c->n[i];
     tg_rollout *r;
     must(tg_rollout_create(&r, (const int(*)[2])lengths, PROMPTS, PROMPTS * NEW, &err));
+    r->known = c->known;
     for (int i = 0; i < PROMPTS; i++) {
         int32_t *t = tg_rollout_tokens(r, i);
+        const int at = r->episodes[i].first_action;
+        memcpy(r->logp + at, c->logp[i], (size_t)c->n[i] * sizeof(float));
+        memcpy(r->value + at, c->value[i], (size_t)c->n[i] * sizeof(float));
         memcpy(t, prompts[i], sizeof prompts[i]);
         memcpy(t + PROMPT, c->tokens[i], (size_t)c->n[i] * sizeof(int32_t));
     }

@@ -89,6 +89,9 @@ train ppo.yml whole $shared train_evaluation.n_iters=8
 train ppo.yml part $shared train_evaluation.n_iters=4
 train ppo.yml part $shared train_evaluation.n_iters=8 --resume
 cmp -s whole/model/model.safetensors part/model/model.safetensors && cmp -s whole/rollout_info.jsonl part/rollout_info.jsonl && ok || bad "shared critic, extended" part.log
+train ppo.yml threads $shared train_evaluation.n_iters=8 --workers 3 learner.threads=1 && same "shared critic, 3 workers, 1 thread" whole threads
+awk '{ if (match($0, /"first_ratio_error": [^,]*/)) { v = substr($0, RSTART + 21, RLENGTH - 21); if (v + 0 > 1e-5) bad = 1; n++ } }
+     END { exit bad || n != 8 }' whole/timing.jsonl && ok || bad "the first ratio is not 1 with a shared critic" whole/timing.jsonl
 [ ! -e whole/checkpoints/checkpoint_8/value.safetensors ] && ok || bad "a shared critic has no network of its own"
 
 # Products in bf16: any number of workers and threads, the first ratio 1, and no going on in another precision.
