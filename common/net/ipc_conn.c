@@ -193,7 +193,8 @@ static bool handle_fresh(tg_ipc_conn *c, size_t n) {
 void tg_ipc_readable(tg_ipc_conn *c) {
     bool kept = c->in.len > 0;
     char *to = kept ? tg_buf_reserve(&c->in, TG_IPC_READ) : (char *)c->ipc->room;
-    ssize_t n = to ? recv(c->fd, to, TG_IPC_READ, MSG_DONTWAIT) : 0;
+    bool full = kept && !to; /* out of memory */
+    ssize_t n = full ? 0 : recv(c->fd, to, TG_IPC_READ, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == EWOULDBLOCK)) return;
     bool ok = n > 0;
     if (ok && kept) c->in.len += (size_t)n;
