@@ -100,12 +100,11 @@ static long read_phrase(parser *p) {
         bool inner_comma = !strcmp(p->w[end].text, ",") && end > begin &&
                            p->w[end - 1].tag == TG_SPICE_ADJ && end + 1 < p->n &&
                            p->w[end + 1].tag == TG_SPICE_ADJ;
+        bool before_noun = t == TG_SPICE_DET || t == TG_SPICE_OWNER || t == TG_SPICE_NUMBER ||
+                           t == TG_SPICE_ADJ || t == TG_SPICE_ADVERB || inner_and || inner_comma;
         if (t == TG_SPICE_NOUN)
             last_noun = end;
-        else if (last_noun < p->n)
-            break;
-        else if (t != TG_SPICE_DET && t != TG_SPICE_OWNER && t != TG_SPICE_NUMBER &&
-                 t != TG_SPICE_ADJ && t != TG_SPICE_ADVERB && !inner_and && !inner_comma)
+        else if (last_noun < p->n || !before_noun)
             break;
         owned |= t == TG_SPICE_OWNER;
     }
