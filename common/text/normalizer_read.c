@@ -77,7 +77,7 @@ static tg_status read_strip(tg_norm_step *step, const json_t *part, const char *
 
 static tg_status read_precompiled(tg_norm_step *step, const json_t *part, const char *where,
                                   tg_error *err) {
-    const char *text;
+    const char *text = NULL;
     tg_status st = tg_part_check(part, where, "type precompiled_charsmap", err);
     if (st == TG_OK) st = tg_part_str(part, where, "precompiled_charsmap", &text, err);
     if (st != TG_OK || !text || !*text) return st;

@@ -231,7 +231,7 @@ static tg_status apply(tg_postproc *p, layout *l, const json_t *part, const char
 static tg_status make_plan(tg_postproc *p, const json_t *part, layout *l, bool pair, bool special,
                            tg_error *err) {
     *l = (layout){.special = special};
-    for (int i = 0; i <= pair; i++) {
+    for (int i = 0; i <= (int)pair; i++) {
         l->item[l->n++] = (tg_post_item){.sequence = i, .type = (uint8_t)i};
         l->end[l->n_pieces++] = l->n;
     }

@@ -105,7 +105,7 @@ static void episodes_close(void *state) {
 static tg_status find_aligned(const char *base, const char *name, char **out, tg_error *err) {
     tg_files folders = {0}, files = {0};
     char *dir = tg_path_join(base, "aligned data");
-    tg_status st = dir ? tg_files_list(&folders, dir, NULL, err) : tg_fail_nomem(err, strlen(base));
+    tg_status st = dir ? tg_files_list(&folders, dir, NULL, err) : tg_fail_nomem(err, 1);
     *out = NULL;
     for (size_t i = 0; i < folders.n && st == TG_OK; i++)
         if (tg_path_is_dir(folders.paths[i]))

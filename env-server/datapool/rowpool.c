@@ -177,6 +177,7 @@ static tg_status sort_groups(builder *b, tg_error *err) {
         tg_free(sorted);
         return tg_fail_nomem(err, p->n_entries * sizeof *sorted);
     }
+    TG_ASSERT(b->group || p->n_entries == 0); /* they grow together */
     for (uint64_t i = 0; i < p->n_entries; i++) p->groups[b->group[i] + 2]++;
     for (uint64_t g = 2; g < n + 2; g++) p->groups[g] += p->groups[g - 1];
     for (uint64_t i = 0; i < p->n_entries; i++)

@@ -103,13 +103,12 @@ tg_status tg_sample_number(tg_sample *s, tg_split split, uint64_t number, tg_are
 
 tg_status tg_sample_prompt(tg_sample *s, tg_buf *prompt, tg_arena *arena, tg_error *err) {
     tg_status st = TG_OK;
-    if (prompt->failed)
-        st = tg_fail_nomem(err, prompt->len);
-    else if (prompt->len > TG_ROW_TEXT_MAX)
+    s->prompt_text = NULL;
+    if (!prompt->failed && prompt->len > TG_ROW_TEXT_MAX)
         st = tg_fail(err, TG_DATA, "the prompt is longer than %d MiB", TG_ROW_TEXT_MAX >> 20);
-    else if (!(s->prompt_text =
-                   tg_arena_strndup(arena, prompt->data ? prompt->data : "", prompt->len)))
-        st = tg_fail_nomem(err, prompt->len);
+    else if (!prompt->failed)
+        s->prompt_text = tg_arena_strndup(arena, prompt->data ? prompt->data : "", prompt->len);
+    if (st == TG_OK && !s->prompt_text) st = tg_fail_nomem(err, prompt->len);
     tg_buf_fini(prompt);
     return st;
 }

@@ -220,9 +220,8 @@ static bool address(const uint32_t *c, size_t n) {
     unsigned v[4];
     size_t i = 0;
     for (int k = 0; k < 4; k++) {
-        size_t start = i;
         if (k && (i == n || c[i++] != '.')) return false;
-        start = i;
+        size_t start = i;
         for (v[k] = 0; i < n && digit(c[i]) && i - start < 4; i++) v[k] = v[k] * 10 + (c[i] - '0');
         size_t digits = i - start;
         bool zero = digits && c[start] == '0';

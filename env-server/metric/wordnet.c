@@ -3,6 +3,7 @@
 #include "env-server/metric/wordnet.h"
 
 #include "common/base/alloc.h"
+#include "common/base/check.h"
 #include "common/base/file.h"
 #include "common/base/hash.h"
 
@@ -202,6 +203,7 @@ static void visit_synset(search *s, size_t offset) {
         s->number(s->arg, (uint32_t)(offset << 2 | s->pos));
         return;
     }
+    TG_ASSERT(s->visit);
     size_t end = line_end(m, offset);
     if (!skip_words(m, &at, end, 3) || !number_at(m, &at, end, 16, &n)) return;
     for (; n && !s->ended; n--) {

@@ -152,10 +152,9 @@ tg_status tg_optim_create(tg_optim **out, tg_model *const *models, int n_models,
 void tg_optim_destroy(tg_optim **optim) {
     tg_optim *o = *optim;
     if (!o) return;
-    for (int i = 0; i < o->n_slots; i++) {
+    for (int i = 0; o->slots && i < o->n_slots; i++) {
         slot *s = &o->slots[i];
-        for (int k = 0; k < o->n_moments;
-             k++) /* NOLINTNEXTLINE: n_slots is 0 where slots is NULL */
+        for (int k = 0; k < o->n_moments; k++)
             if (s->moment[k]) tg_backend_free(s->model->be, s->moment[k]);
         tg_free(s->places);
         tg_free(s->runs);

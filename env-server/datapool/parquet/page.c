@@ -38,7 +38,7 @@ static void read_details(tg_thrift *t, tg_thrift_type type, int kind, tg_pq_head
         if (v < 0 || v > INT32_MAX) t->failed = true;
         if (id == 1)
             h->n_values = (uint32_t)v;
-        else if (kind != TG_PQ_DATA_V2 && id == 2)
+        else if (id == (kind == TG_PQ_DATA_V2 ? 4 : 2))
             h->encoding = (int)v;
         else if (kind == TG_PQ_DATA && id == 3)
             h->def_encoding = (int)v;
@@ -46,8 +46,6 @@ static void read_details(tg_thrift *t, tg_thrift_type type, int kind, tg_pq_head
             h->rep_encoding = (int)v;
         else if (kind == TG_PQ_DATA_V2 && id == 3)
             h->n_rows = (uint32_t)v;
-        else if (kind == TG_PQ_DATA_V2 && id == 4)
-            h->encoding = (int)v;
         else if (kind == TG_PQ_DATA_V2 && id == 5)
             h->def_bytes = (uint32_t)v;
         else if (kind == TG_PQ_DATA_V2 && id == 6)
