@@ -27,6 +27,8 @@ struct tg_backend_ops {
     const tg_ops *ops;
     size_t scratch_bytes; /* workspace reserved at open, so that no op can run out of memory */
     bool threaded;        /* false: the ops use one thread whatever was asked for */
+    bool
+        host_memory; /* ops may write to the host's memory: what is to be downloaded need not be copied */
     /* Whether rounded products (op/matmul.h) are faster on this machine than others; NULL: they are not. */
     bool (*fast_bf16)(void);
     void (*open)(

@@ -74,9 +74,11 @@ static void finish(tg_decoder *d, const float *rows, int B, float *logits, int f
                            t->arch.width, false, true, false, false);
         tg_backend_download(t->be, d->values + first, b->value, (size_t)B * sizeof(float));
     }
-    tg_trunk_logits(t, b->logits, b->hidden, t->arch.narrow_embed ? b->acts.up : b->hidden, B);
-    tg_backend_download(t->be, logits, b->logits,
-                        (size_t)B * (size_t)t->arch.vocab_size * sizeof(float));
+    float *to = t->be->vtable->host_memory ? logits : b->logits;
+    tg_trunk_logits(t, to, b->hidden, t->arch.narrow_embed ? b->acts.up : b->hidden, B);
+    if (to != logits)
+        tg_backend_download(t->be, logits, to,
+                            (size_t)B * (size_t)t->arch.vocab_size * sizeof(float));
 }
 
 /* ---- prefill ------------------------------------------------------------------------------------- */

@@ -132,6 +132,7 @@ const struct tg_backend_ops tg_cpu_backend = {
     .ops = &cpu_ops,
     .scratch_bytes = (TG_CPU_OP_FLOATS + TG_CPU_GEMM_FLOATS) * sizeof(float),
     .threaded = true,
+    .host_memory = true,
     .fast_bf16 = cpu_fast_bf16,
     .open = cpu_open,
     .alloc = cpu_alloc,
