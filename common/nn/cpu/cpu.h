@@ -12,7 +12,7 @@
 extern const struct tg_backend_ops tg_cpu_backend;
 
 /* Workspace: what an op may use for itself, and behind it the panels of a matrix product. */
-enum { TG_CPU_OP_FLOATS = 6 << 20, TG_CPU_GEMM_FLOATS = 2 << 20 };
+enum { TG_CPU_OP_FLOATS = 6 << 20, TG_CPU_GEMM_FLOATS = 3 << 20 };
 
 /* Calls work(arg, first, count) for runs of `grain` of the n items, on the team. */
 typedef void tg_cpu_range_fn(void *arg, size_t first, size_t count);

@@ -15,8 +15,11 @@ enum {
     MAX_COLS = 32,     /* of a panel of b */
     TILE_ROWS = 448,   /* a block of a, rows by depth, stays in the second cache */
     TILE_COLS = 512,   /* at most */
-    TILES_WANTED = 24, /* enough that a late thread costs little */
+    TILES_WANTED = 8,  /* for each thread: enough that a late one costs little */
     FEW_PANELS = 4,
+    WIDEN_FROM =
+        3,     /* panels of a: floats are made of a bf16 panel of b once, not for each of them */
+    LINE = 64, /* bytes, of a cache */
     FETCH_FROM =
         3, /* rows; with fewer the processor runs ahead of what is packed by itself, and does so faster */
     ROWS_ALONE = 16384 /* floats of a that are packed sooner than a team is woken */
@@ -41,23 +44,31 @@ static int panel_row(const gemm_job *j, int panel) {
     return (int)((int64_t)j->rows * panel / j->panels);
 }
 
-/* Words of a packed row: floats, or pairs. */
-static size_t row_words(const gemm_job *j) {
-    return j->pairs ? ((size_t)j->g->K + 1) / 2 : (size_t)j->g->K;
+/* Words of `steps` steps of a packed row: floats, or pairs. */
+static size_t words(const gemm_job *j, int steps) {
+    return j->pairs ? ((size_t)steps + 1) / 2 : (size_t)steps;
+}
+
+/* The panels of one block of `depth` steps lie behind each other: what is read ahead at the end of a panel is the next one. */
+static float *packed_row(const gemm_job *j, int row, int k, int depth) {
+    return j->packed + words(j, k) * (size_t)j->rows + (size_t)row * words(j, depth);
 }
 
 static void pack_panel(void *arg, int panel) {
     const gemm_job *j = arg;
     const tg_gemm *g = j->g;
     const int at = panel_row(j, panel), rows = panel_row(j, panel + 1) - at;
-    const size_t row = (size_t)j->first + (size_t)at;
-    const float *from = g->a + (g->ta ? row : row * (size_t)g->lda);
-    float *to = j->packed + (size_t)at * row_words(j);
-    if (j->pairs)
-        j->k->pack_pairs((uint32_t *)(void *)to, from, (size_t)g->lda, g->ta, rows, g->K);
-    else
-        j->k->pack_rows(to, from, (size_t)g->lda, g->ta, rows, g->K);
-    if (g->rounded && !j->pairs) j->k->round_bf16(to, (size_t)rows * (size_t)g->K);
+    const size_t row = (size_t)j->first + (size_t)at, lda = (size_t)g->lda;
+    for (int k = 0; k < g->K; k += j->depth) {
+        const int depth = TG_MIN(j->depth, g->K - k);
+        const float *from = g->a + (g->ta ? (size_t)k * lda + row : row * lda + (size_t)k);
+        float *to = packed_row(j, at, k, depth);
+        if (j->pairs)
+            j->k->pack_pairs((uint32_t *)(void *)to, from, lda, g->ta, rows, depth);
+        else
+            j->k->pack_rows(to, from, lda, g->ta, rows, depth);
+        if (g->rounded && !j->pairs) j->k->round_bf16(to, (size_t)rows * (size_t)depth);
+    }
 }
 
 /* Where op(b) (k, n) lies. */
@@ -73,14 +84,20 @@ static const char *packed_at(const tg_gemm *g, int k, int n, int nr) {
     return (const char *)g->packed + at * (g->half ? sizeof(uint16_t) : sizeof(float));
 }
 
-/* The panel at (k, n) is fetched while the first two panels of a, or the only one, meet the one before. What is packed is one run of
- * memory. Else the rows of b, or with tb its columns, are taken in turn, a line of each; two lines where floats become pairs, because
- * there are half as many steps. */
+/* A step of a panel of b is one cache line. */
+static bool is_narrow(const gemm_job *j) {
+    return (size_t)*j->k->gemm_cols * sizeof(float) <= LINE;
+}
+
+/* The panel at (k, n) is fetched while the first two panels of a, or the only one, meet the one before; a narrow panel, one line a step,
+ * while the first does. What is packed is one run of memory. Else the rows of b, or with tb its columns, are taken in turn, a line of
+ * each; two lines where floats become pairs, because there are half as many steps. */
 static void look_ahead(tg_fetch *f, const gemm_job *j, int k, int n, int i, int panels) {
     const tg_gemm *g = j->g;
     const int nr = *j->k->gemm_cols;
-    const bool twice = j->pairs && !g->packed;
-    const size_t line = 64, half = panels > 1 && !twice ? 0 : line, share = panels > 1 ? i : 0;
+    const bool twice = j->pairs && !g->packed, alone = panels == 1 || is_narrow(j);
+    const size_t line = LINE, half = is_narrow(j) || (!alone && !twice) ? 0 : line;
+    const size_t share = alone ? 0 : i;
     const size_t ld = (size_t)g->ldb * sizeof(float), part = share * (size_t)(j->depth / 2);
     f->pair = half;
     if (g->packed) {
@@ -104,12 +121,13 @@ typedef struct place {
 } place;
 
 /* All rows of the tile, panels [p0, p1), with one panel of b. */
-static void multiply_panel(const gemm_job *j, int p0, int p1, const place *at, const void *b) {
+static void multiply_panel(const gemm_job *j, int p0, int p1, const place *at, const void *b,
+                           bool half) {
     const tg_gemm *g = j->g;
     const int nr = *j->k->gemm_cols;
     tg_gemm_block block = {.ldc = (size_t)g->ldc,
                            .b = b,
-                           .half = g->half,
+                           .half = half,
                            .cols = TG_MIN(nr, g->N - at->n),
                            .depth = at->depth,
                            .add = g->accumulate || at->k > 0};
@@ -117,11 +135,10 @@ static void multiply_panel(const gemm_job *j, int p0, int p1, const place *at, c
     for (int p = p0; p < p1; p++) {
         const int row = panel_row(j, p);
         block.rows = panel_row(j, p + 1) - row;
-        block.a = j->packed + (size_t)row * row_words(j) +
-                  (size_t)(j->pairs ? at->k / 2 : at->k) * (size_t)block.rows;
+        block.a = packed_row(j, row, at->k, at->depth);
         block.c = g->c + (size_t)(j->first + row) * (size_t)g->ldc + at->n;
         /* Member by member: a copy of the whole would be loaded wider than it was stored, and wait for all stores before it. */
-        if (p - p0 < 2 && !(g->packed && j->rows < FETCH_FROM))
+        if (p - p0 < (is_narrow(j) ? 1 : 2) && !(g->packed && j->rows < FETCH_FROM))
             look_ahead(&block.fetch, j, at->next_k, at->next_n, p - p0, p1 - p0);
         else if (p - p0 < 3)
             memset(&block.fetch, 0, sizeof block.fetch), block.fetch.at = b;
@@ -137,7 +154,10 @@ static void gemm_panel(const gemm_job *j, int p0, int p1, const place *at) {
     const int nr = *j->k->gemm_cols;
     _Alignas(64) float panel[DEPTH * MAX_COLS]; /* or PAIRS_DEPTH / 2 words for each column */
     if (g->packed) {
-        multiply_panel(j, p0, p1, at, packed_at(g, at->k, at->n, nr));
+        const void *packed = packed_at(g, at->k, at->n, nr);
+        const bool widen = g->half && !j->pairs && p1 - p0 >= WIDEN_FROM;
+        if (widen) j->k->widen_cols(panel, packed, at->depth), packed = panel;
+        multiply_panel(j, p0, p1, at, packed, g->half && !widen);
         return;
     }
     const float *from = b_at(g, at->k, at->n);
@@ -147,7 +167,7 @@ static void gemm_panel(const gemm_job *j, int p0, int p1, const place *at) {
     else
         j->k->pack_cols(panel, from, (size_t)g->ldb, g->tb, cols, at->depth);
     if (g->rounded && !j->pairs) j->k->round_bf16(panel, (size_t)at->depth * (size_t)nr);
-    multiply_panel(j, p0, p1, at, panel);
+    multiply_panel(j, p0, p1, at, panel, false);
 }
 
 static void gemm_tile(void *arg, int tile) {
@@ -173,9 +193,10 @@ static void choose_tiles(gemm_job *j, int threads) {
     j->groups = TG_MIN((j->rows + TILE_ROWS - 1) / TILE_ROWS, j->panels);
     j->tile_cols = j->g->tile_cols;
     if (!j->tile_cols)
-        j->tile_cols = j->panels <= FEW_PANELS
-                           ? (across + 2 * threads - 1) / (2 * threads) * nr
-                           : TG_MIN(TG_MAX(across * j->groups / TILES_WANTED, 1) * nr, TILE_COLS);
+        j->tile_cols =
+            j->panels <= FEW_PANELS
+                ? (across + 2 * threads - 1) / (2 * threads) * nr
+                : TG_MIN(TG_MAX(across * j->groups / (TILES_WANTED * threads), 1) * nr, TILE_COLS);
     j->tiles_across = (j->g->N + j->tile_cols - 1) / j->tile_cols;
 }
 
@@ -217,8 +238,8 @@ void tg_cpu_gemm(tg_backend *be, const tg_gemm *g) {
         else
             piece.b = b_at(g, k, 0);
         piece.accumulate = g->accumulate || k > 0;
-        const int words = pairs ? (piece.K + 1) / 2 : piece.K;
-        const int most = TG_CPU_GEMM_FLOATS / words, runs = (g->M + most - 1) / most;
+        const int row = pairs ? (piece.K + 1) / 2 : piece.K;
+        const int most = TG_CPU_GEMM_FLOATS / row, runs = (g->M + most - 1) / most;
         gemm_job j = {.g = &piece,
                       .k = be->kernels,
                       .packed = tg_cpu_gemm_scratch(be),

@@ -102,6 +102,7 @@ typedef struct tg_cpu_kernels {
     void (*pack_cols)(float *to, const float *b, size_t ldb, bool tb, int cols, int K);
     /* A packed panel of K steps as bf16: steps k and k + 1 of a column lie beside each other; K is rounded up to even. */
     void (*halve_cols)(uint16_t *to, const float *from, int K);
+    void (*widen_cols)(float *to, const uint16_t *from, int K); /* and back */
     void (*gemm_block)(const tg_gemm_block *g);
     /* gemm_pairs.c, of machines that multiply bf16 (else NULL): as pack_rows and pack_cols, rounded; the product of such rows and a bf16
      * panel. */

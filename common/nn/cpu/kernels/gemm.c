@@ -47,30 +47,65 @@ INLINE void multiply(vf (*sum)[2], const float *a, vf b0, vf b1, const int R) {
     }
 }
 
+/* Rows come from the second cache or the third, behind each other also from one panel to the next. */
+INLINE void fetch_rows(const float *a) {
+    enum { AHEAD = 96 };
+    __builtin_prefetch(a + AHEAD, 0, 3);
+}
+
 INLINE void multiply_full(const tg_gemm_block *g, vf (*sum)[2], const int R) {
     const float *a = g->a, *b = g->b;
     const char *ahead = g->fetch.at;
     for (int k = 0; k < g->depth; k++, a += R, b += COLS) {
         const vf b0 = vload(b), b1 = vload(b + LANES);
         FETCH_NEXT(k);
+        fetch_rows(a);
         multiply(sum, a, b0, b1, R);
     }
 }
 
-/* A shift and a mask make floats of a word's halves. */
+typedef uint32_t vu __attribute__((vector_size(LANES * sizeof(uint32_t))));
+
+INLINE vu words(const uint32_t *p) {
+    vu w;
+    memcpy(&w, p, sizeof w);
+    return w;
+}
+
+/* The floats of the lower halves of words, and of the upper ones. */
+INLINE vf lower(vu w) {
+    return (vf)(w << 16);
+}
+
+INLINE vf upper(vu w) {
+    return (vf)(w & 0xffff0000u);
+}
+
+/* The inverse of halve_cols, for a panel that many rows are multiplied with. */
+void TG_KERNEL(widen_cols)(float *to, const uint16_t *from, int K) {
+    const uint32_t *word = (const void *)from;
+    for (int k = 0; k < K; k += 2, to += 2 * COLS, word += COLS) {
+        const vu w0 = words(word), w1 = words(word + LANES);
+        vstore(to, lower(w0));
+        vstore(to + LANES, lower(w1));
+        if (k + 1 == K) break;
+        vstore(to + COLS, upper(w0));
+        vstore(to + COLS + LANES, upper(w1));
+    }
+}
+
+/* The words are loaded again for their upper halves: kept, they would drive sums out of the registers. */
 INLINE void multiply_half(const tg_gemm_block *g, vf (*sum)[2], const int R) {
-    typedef uint32_t vu __attribute__((vector_size(LANES * sizeof(uint32_t))));
     const float *a = g->a;
     const uint32_t *b = g->b;
     const char *ahead = g->fetch.at;
     for (int k = 0; k < g->depth; k += 2, a += 2 * R, b += COLS) {
-        vu w0, w1;
-        memcpy(&w0, b, sizeof w0);
-        memcpy(&w1, b + LANES, sizeof w1);
+        const uint32_t *again = b;
         FETCH_NEXT(k / 2);
-        multiply(sum, a, (vf)(w0 << 16), (vf)(w1 << 16), R);
+        multiply(sum, a, lower(words(b)), lower(words(b + LANES)), R);
+        __asm__("" : "+r"(again));
         if (k + 1 < g->depth)
-            multiply(sum, a + R, (vf)(w0 & 0xffff0000u), (vf)(w1 & 0xffff0000u), R);
+            multiply(sum, a + R, upper(words(again)), upper(words(again + LANES)), R);
     }
 }
 

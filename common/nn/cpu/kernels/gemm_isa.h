@@ -126,10 +126,10 @@ INLINE void finish_rows(const tg_gemm_block *g, vf (*sum)[2], const int R) {
     }
 }
 
-/* Fetches what comes next, two lines. */
+/* Fetches what comes next, two lines; one is as much as a step of a narrow panel. */
 #define FETCH_NEXT(turns)                                                                          \
     __builtin_prefetch(ahead, 0, 2);                                                               \
-    __builtin_prefetch(ahead + g->fetch.pair, 0, 2);                                               \
+    if (COLS > 16) __builtin_prefetch(ahead + g->fetch.pair, 0, 2);                                \
     ahead += ((turns)&g->fetch.turn) == g->fetch.turn ? g->fetch.jump : g->fetch.step
 
 /* block(g, R) with the number of rows as a constant. */

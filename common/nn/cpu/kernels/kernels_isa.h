@@ -8,6 +8,7 @@ extern const int TG_KERNEL(gemm_rows), TG_KERNEL(gemm_cols);
 void TG_KERNEL(pack_rows)(float *to, const float *a, size_t lda, bool ta, int rows, int K);
 void TG_KERNEL(pack_cols)(float *to, const float *b, size_t ldb, bool tb, int cols, int K);
 void TG_KERNEL(halve_cols)(uint16_t *to, const float *from, int K);
+void TG_KERNEL(widen_cols)(float *to, const uint16_t *from, int K);
 void TG_KERNEL(gemm_block)(const tg_gemm_block *g);
 #if defined(TG_ISA_AVX512)
 void TG_KERNEL(pack_pairs)(uint32_t *to, const float *a, size_t lda, bool ta, int rows, int K);
