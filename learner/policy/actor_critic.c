@@ -163,10 +163,13 @@ static tg_status check_finite(const tg_rollout *r, tg_error *err) {
     return TG_OK;
 }
 
+bool tg_critic_knows(tg_critic critic, bool masked, unsigned flags, const tg_gen_settings *s) {
+    return critic == TG_CRITIC_SHARED && !masked && !(flags & TG_MODEL_ROUNDED) &&
+           s->num_beams == 1 && s->weights != TG_WEIGHT_PACKED_BF16 && !s->half_cache;
+}
+
 bool tg_actor_critic_knows(const tg_actor_critic *ac, const tg_gen_settings *s) {
-    return ac->critic == TG_CRITIC_SHARED && ac->mask.kind == TG_MASK_NONE &&
-           !(ac->policy->flags & TG_MODEL_ROUNDED) && s->num_beams == 1 &&
-           s->weights != TG_WEIGHT_PACKED_BF16 && !s->half_cache;
+    return tg_critic_knows(ac->critic, ac->mask.kind != TG_MASK_NONE, ac->policy->flags, s);
 }
 
 tg_status tg_actor_critic_score(tg_actor_critic *ac, tg_rollout *r, tg_error *err) {

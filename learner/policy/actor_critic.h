@@ -75,6 +75,8 @@ void tg_actor_critic_destroy(tg_actor_critic **ac);
 /* Whether log-probs and values of generation with these settings are the policy's to rounding, so that a rollout need not have them
  * computed again (tg_rollout.known): one network without masks, f32 throughout, no beams. */
 bool tg_actor_critic_knows(const tg_actor_critic *ac, const tg_gen_settings *s);
+/* The same before there are networks; flags: the policy's. */
+bool tg_critic_knows(tg_critic critic, bool masked, unsigned flags, const tg_gen_settings *s);
 /* Fills logp, entropy and value, unless they are known, and ref_logp (0 without a reference) of every action of the rollout,
  * in passes of whole episodes. TG_DATA: a result is not finite. */
 tg_status tg_actor_critic_score(tg_actor_critic *ac, tg_rollout *r, tg_error *err) TG_MUST_CHECK;

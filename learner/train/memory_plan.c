@@ -6,6 +6,7 @@
 #include "common/nn/decoder.h"
 #include "common/nn/pass.h"
 #include "common/nn/perplexity.h"
+#include "learner/policy/actor_critic.h"
 #include "learner/policy/generate.h"
 #include "learner/rl/pack.h"
 
@@ -112,6 +113,8 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
                            int n_envs, int max_prompt, int max_new) {
     int max_len = max_prompt + max_new;
     bool separate = s->critic == TG_CRITIC_SEPARATE;
+    bool known =
+        tg_critic_knows(s->critic, s->policy && s->policy->maskable, s->train, &s->rollout_gen);
     unsigned passes = TG_PHASE_SCORE | TG_PHASE_UPDATE;
     tg_algo_plan algo;
     s->algo->plan(s->algo_opts, n_envs, max_len, &algo);
@@ -143,7 +146,7 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
     const char *less = "a smaller alg.args.microbatch_tokens, or alg.policy.args.recompute: true";
     tg_arch headed = *arch;
     headed.value_head = true;
-    add(p, "policy: activations", passes, less,
+    add(p, "policy: activations", known ? TG_PHASE_UPDATE : passes, less,
         activations(s, separate ? arch : &headed, algo.caps));
     if (separate) add(p, "critic: activations", passes, less, activations(s, &headed, algo.caps));
     add(p, "reference: activations", TG_PHASE_SCORE, less,
@@ -188,7 +191,7 @@ static void plan_supervised(tg_memory_plan *p, const tg_train_settings *s, const
 
 /* What the ops work in: panels of matrices, and as many logits of a chunk of rows as the vocabulary is wide; never more than the
  * backend has. */
-enum { PANEL_BYTES = 8 << 20 };
+enum { PANEL_BYTES = 12 << 20 };
 static uint64_t head_workspace(const tg_arch *arch) {
     enum { CHUNK_ROWS = 512 };
     uint64_t most = 0, used = (uint64_t)arch->vocab_size * CHUNK_ROWS * sizeof(float) + (4 << 20);
