@@ -1,4 +1,4 @@
-/* What link.c (the socket), link_hello.c (Hello and Welcome) and session.c (one peer, heartbeats, loss) share. */
+/* What link.c (the socket), link_message.c (what arrives), link_hello.c (Hello and Welcome) and session.c (one peer, heartbeats, loss) share. */
 #ifndef TG_NET_LINK_INTERNAL_H
 #define TG_NET_LINK_INTERNAL_H
 
@@ -121,9 +121,12 @@ void tg_link_hello(tg_link *link, tg_peer peer, const tg_frame *head,
 void tg_link_welcome(tg_link *link, tg_welcome *welcome); /* takes it */
 tg_status tg_link_say_hello(tg_link *link, tg_error *err) TG_MUST_CHECK;
 
-/* link.c */
+/* link_message.c */
+void tg_link_message(void *link, tg_peer peer, const tg_frame *head, void *msg); /* takes it */
 void tg_link_send_error(tg_link *link, tg_peer peer, const tg_frame *about, tg_code code,
                         const char *why);
+
+/* link.c */
 /* After a session ended: a dialling link closes its socket and tries again later. */
 void tg_link_redial(tg_link *link, const char *reason);
 void tg_link_probe_soon(tg_link *link);

@@ -10,6 +10,7 @@
 #include "learner/train/collect.h"
 #include "proto/codec.h"
 #include "tests/support/tg_test.h"
+#include "tests/support/tiny.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -190,20 +191,9 @@ typedef struct fixture {
 static bool setup(fixture *f) {
     *f = (fixture){0};
     tg_error err;
-    tg_arch arch = {.family = "gpt2",
-                    .n_layers = 1,
-                    .n_heads = 2,
-                    .n_kv_heads = 2,
-                    .head_dim = 4,
-                    .width = 8,
-                    .mlp_width = 32,
-                    .vocab_size = VOCAB,
-                    .max_positions = 16,
-                    .norm_eps = 1e-5f,
-                    .tied_head = true,
-                    .bos_id = EOS,
-                    .eos_id = EOS,
-                    .pad_id = -1};
+    tg_arch arch = tg_tiny_arch();
+    arch.vocab_size = VOCAB;
+    arch.bos_id = arch.eos_id = EOS;
     if (tg_backend_open(&f->be, "ref", 1, &err) != TG_OK) return CHECK(false);
     CHECK_OK(tg_model_create(&f->model, f->be, &arch, 0, 1, &err));
     f->gen = (tg_gen_settings){.do_sample = true,
