@@ -16,7 +16,8 @@
 enum { PIECE = 1 << 16, BATCH_LINES = 256, BATCH_BYTES = 1 << 20 };
 
 typedef struct job {
-    tg_tokenizer *tokenizer;
+    tg_tokenizer *opened;
+    const tg_tokenizer *tokenizer; /* it, or its other language */
     tg_encode_options options;
     bool pieces, colors, masks;
     FILE *in;
@@ -178,7 +179,7 @@ static tg_status tokenize_all(job *j, tg_error *err) {
 
 typedef struct choices {
     const char *tokenizer, *truncate, *truncation_side, *pad, *padding_side;
-    bool jsonl, no_special;
+    bool jsonl, no_special, target;
     int64_t threads;
 } choices;
 
@@ -233,7 +234,8 @@ static tg_status set_options(job *j, const choices *c, const tg_encode_options *
 
 static tg_status run(job *j, const choices *c, const tg_encode_options *given, const tg_args *args,
                      tg_error *err) {
-    tg_status st = tg_cli_open_tokenizer(c->tokenizer, &j->tokenizer, err);
+    tg_status st = tg_cli_open_tokenizer(c->tokenizer, &j->opened, err);
+    if (st == TG_OK) j->tokenizer = c->target ? tg_tokenizer_target(j->opened) : j->opened;
     if (st == TG_OK) st = set_options(j, c, given, err);
     if (st == TG_OK && (c->threads < 1 || c->threads > 64))
         st = tg_fail(err, TG_USAGE, "--threads %lld: expected 1 to 64", (long long)c->threads);
@@ -247,7 +249,7 @@ static void job_fini(job *j) {
     if (j->in && j->in != stdin) fclose(j->in);
     clear_lines(j);
     tg_team_destroy(&j->team);
-    tg_tokenizer_destroy(&j->tokenizer);
+    tg_tokenizer_destroy(&j->opened);
     tg_encodings_fini(&j->rows);
     tg_buf_fini(&j->out);
     tg_buf_fini(&j->bytes);
@@ -268,6 +270,8 @@ int tg_cmd_tokenize(int argc, char **argv) {
          "offsets (code points) out."},
         {"no-special", TG_FLAG_SWITCH, &c.no_special, NULL,
          "Do not add the tokens that the tokenizer puts around a text."},
+        {"target", TG_FLAG_SWITCH, &c.target, NULL,
+         "Marian: texts are in the language that is translated into."},
         {"pieces", TG_FLAG_SWITCH, &j.pieces, NULL, "Show tokens, one a line, instead of ids."},
         {"colors", TG_FLAG_SWITCH, &j.colors, NULL, "Show the text with its tokens in colours."},
         {"masks", TG_FLAG_SWITCH, &j.masks, NULL,

@@ -43,6 +43,11 @@ static void add(tg_decode_stream *d, filter f) {
 
 tg_status tg_decode_stream_create(tg_decode_stream **out, const tg_tokenizer *t, unsigned flags,
                                   tg_error *err) {
+    *out = NULL;
+    if (t->marian && !(flags & TG_DECODE_SKIP_SPECIAL))
+        return tg_fail(err, TG_UNSUPPORTED,
+                       "decoding id by id with special tokens is not built into this version for "
+                       "Marian's tokenizers; leave them out");
     tg_decode_stream *d = *out = tg_alloc(sizeof *d);
     if (!d) return tg_fail_nomem(err, sizeof *d);
     d->t = t, d->flags = flags, d->last = -1;

@@ -15,7 +15,7 @@
 
 typedef struct tg_decode_stream tg_decode_stream;
 
-/* Borrows the tokenizer. flags as for tg_tokenizer_decode. */
+/* Borrows the tokenizer. flags as for tg_tokenizer_decode; Marian's tokenizers only with TG_DECODE_SKIP_SPECIAL (else TG_UNSUPPORTED). */
 tg_status tg_decode_stream_create(tg_decode_stream **out, const tg_tokenizer *t, unsigned flags,
                                   tg_error *err) TG_MUST_CHECK;
 tg_status tg_decode_stream_put(tg_decode_stream *d, int32_t id, tg_buf *out,

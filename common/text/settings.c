@@ -45,6 +45,7 @@ static const family families[] = {
     {"MBart", "mbart", {"<s>", "</s>", "<pad>", "<unk>"}, false, false},
     {"XLMRoberta", "xlm-roberta", {"<s>", "</s>", "<pad>", "<unk>"}, false, false},
     {"Pegasus", "pegasus", {NULL, "</s>", "<pad>", "<unk>"}, false, false},
+    {"Marian", "marian", {NULL, "</s>", "<pad>", "<unk>"}, false, false},
     {"Bloom", "bloom", {"<s>", "</s>", "<pad>", "<unk>"}, false, true},
 };
 
@@ -149,7 +150,7 @@ static int32_t role_id(const tg_tokenizer *t, const tg_side_files *f, const fami
     if (said) return content_of(said) ? tg_tokenizer_id(t, content_of(said)) : -1;
     if (fam && fam->role[role]) return tg_tokenizer_id(t, fam->role[role]);
     static const char *const sentencepiece[N_ROLES] = {"<s>", "</s>", "<pad>", "<unk>"};
-    if (t->spm.len) return tg_tokenizer_id(t, sentencepiece[role]);
+    if (t->spm.len && !t->marian) return tg_tokenizer_id(t, sentencepiece[role]);
     const json_t *id = json_object_get(f->model, role_id_key[role]);
     if (f->tokenizer || f->special || !json_is_number(id)) return -1;
     double value = json_number_value(id);
@@ -167,7 +168,9 @@ tg_status tg_settings_apply(tg_tokenizer *t, const tg_side_files *f, tg_error *e
     if (st == TG_OK) st = make_all_special(t, f->tokenizer, err);
     if (st == TG_OK) st = make_all_special(t, f->special, err);
     const family *fam = find_family(t, f);
-    for (int role = 0; fam && role < N_ROLES && st == TG_OK; role++) {
+    static const int order[N_ROLES] = {BOS, EOS, UNK, PAD}; /* in which files name them, too */
+    for (int i = 0; fam && i < N_ROLES && st == TG_OK; i++) {
+        const int role = order[i];
         if (!fam->role[role] || tg_tokenizer_id(t, fam->role[role]) < 0) continue;
         json_t *text = json_string(fam->role[role]);
         st = text ? make_special(t, text, err) : tg_fail_nomem(err, 0);

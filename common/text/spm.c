@@ -19,7 +19,8 @@ static const struct {
                 {"Gemma", "gemma", TG_SPM_GEMMA},
                 {"MBartTokenizer", "mbart", TG_SPM_MBART},
                 {"XLMRoberta", "xlm-roberta", TG_SPM_XLMR},
-                {"Pegasus", "pegasus", TG_SPM_PEGASUS}};
+                {"Pegasus", "pegasus", TG_SPM_PEGASUS},
+                {"Marian", "marian", TG_SPM_PLAIN}};
 
 /* ---- which family ---- */
 

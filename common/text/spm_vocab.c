@@ -38,6 +38,7 @@ bool tg_spm_piece_is(const tg_spm *m, size_t i, const char *text) {
 /* ---- vocabularies ---- */
 
 static void put_scored(tg_spm_maker *k, const char *text, size_t len, double score) {
+    if (k->out->failed) return;
     if (k->out->data[k->out->len - 1] != '[') tg_buf_puts(k->out, ",");
     tg_buf_puts(k->out, "\n[");
     tg_part_write_str(k->out, text, len);

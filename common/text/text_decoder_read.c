@@ -70,8 +70,8 @@ static tg_status read_strip(tg_decoder_step *step, const json_t *part, const cha
     const char *text = json_string_value(json_object_get(part, "content"));
     if (!text || tg_utf8_count(text, strlen(text)) != 1)
         return tg_fail(err, TG_DATA, "%s.content: expected one character", where);
-    if (start < 0 || stop < 0 || start > 1000 || stop > 1000)
-        return tg_fail(err, TG_DATA, "%s: start and stop: expected counts up to 1000", where);
+    if (start < 0 || stop < 0 || start > INT32_MAX || stop > INT32_MAX)
+        return tg_fail(err, TG_DATA, "%s: start and stop: expected counts", where);
     step->start = (uint32_t)start, step->stop = (uint32_t)stop;
     return copy(&step->from, text, where, "content", err);
 }

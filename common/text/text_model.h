@@ -22,6 +22,7 @@ typedef struct tg_text_model_ops {
 struct tg_text_model {
     const tg_text_model_ops *ops;
     tg_vocab vocab; /* read-only */
+    int32_t known; /* Marian: pieces from this number on cut texts, but are no tokens; 0: all are */
 };
 
 /* Reads the "model" part. Pieces arrive as raw bytes when byte_level (the pre-tokenizer is

@@ -5,6 +5,7 @@
 #include "common/base/alloc.h"
 #include "common/base/check.h"
 #include "common/base/hash.h"
+#include "common/text/marian.h"
 #include "common/text/utf8.h"
 
 #include <string.h>
@@ -36,11 +37,24 @@ static bool put_added(tg_sink *out, tg_view v, size_t start, size_t end,
     return tg_sink_strip(out, leading, trailing);
 }
 
+/* The language code that a stretch begins with, if any, is one token; raw becomes what follows. */
+static bool put_language(const tg_tokenizer *t, tg_view *raw, tg_sink *out) {
+    const size_t n = tg_marian_language(*raw);
+    if (!n) return true;
+    const int32_t id = tg_vocab_id(&t->model->vocab, raw->s, n);
+    const tg_span span = raw->at ? (tg_span){raw->at[0].start, raw->at[n - 1].end} : (tg_span){0};
+    const bool known = id >= 0 && id < t->model->known;
+    *raw = tg_view_slice(*raw, n, raw->len);
+    return tg_sink_put(out, known ? id : t->unk, span);
+}
+
 /* A stretch without tokens that are searched in the text as given: normalise, find the others, cut
  * the rest. */
 static tg_status encode_segment(const tg_tokenizer *t, tg_scratch *s, tg_view raw, tg_sink *out,
                                 tg_error *err) {
     tg_view v;
+    if (t->marian && !put_language(t, &raw, out)) return tg_fail_nomem(err, 1);
+    if (!raw.len) return TG_OK;
     tg_status st = tg_normalizer_run(&t->normalizer, s, raw, &v, err);
     if (st != TG_OK) return st;
     tg_added_cursor c = {0};
@@ -119,6 +133,17 @@ tg_status tg_tokenizer_encode(const tg_tokenizer *t, const char *text, size_t le
     return tg_tokenizer_encode_spans(t, text, len, flags, ids, NULL, err);
 }
 
+static void decode_tables(const tg_tokenizer *t, const int32_t *ids, size_t n, unsigned flags,
+                          tg_buf *out) {
+    tg_decoding text = {.out = out};
+    for (size_t i = 0; i < n; i++) {
+        if (ids[i] >= t->size || !t->token[ids[i]]) continue;
+        if ((flags & TG_DECODE_SKIP_SPECIAL) && t->special[ids[i]]) continue;
+        tg_text_decoder_put(&t->decoder, &text, ids[i]);
+    }
+    tg_text_decoder_end(&t->decoder, &text);
+}
+
 tg_status tg_tokenizer_decode(const tg_tokenizer *t, const int32_t *ids, size_t n, unsigned flags,
                               tg_buf *out, tg_error *err) {
     for (size_t i = 0; i < n; i++)
@@ -127,13 +152,10 @@ tg_status tg_tokenizer_decode(const tg_tokenizer *t, const int32_t *ids, size_t 
     tg_scratch *s = tg_scratch_take(t->pool);
     if (!s) return tg_fail_nomem(err, sizeof *s);
     tg_buf_reset(&s->joined);
-    tg_decoding text = {.out = &s->joined};
-    for (size_t i = 0; i < n; i++) {
-        if (ids[i] >= t->size || !t->token[ids[i]]) continue;
-        if ((flags & TG_DECODE_SKIP_SPECIAL) && t->special[ids[i]]) continue;
-        tg_text_decoder_put(&t->decoder, &text, ids[i]);
-    }
-    tg_text_decoder_end(&t->decoder, &text);
+    if (t->marian && !(flags & TG_DECODE_SKIP_SPECIAL))
+        tg_marian_decode(t, ids, n, &s->joined);
+    else
+        decode_tables(t, ids, n, flags, &s->joined);
     size_t start = out->len;
     tg_utf8_append_lossy(out, s->joined.data, s->joined.len);
     if (flags & TG_DECODE_CLEAN_UP) tg_text_decoder_clean_up(out, start);
@@ -148,8 +170,12 @@ void tg_tokenizer_piece(const tg_tokenizer *t, int32_t id, tg_buf *out) {
     tg_text_decoder_put(&t->decoder, &inside, id);
 }
 
+const tg_tokenizer *tg_tokenizer_target(const tg_tokenizer *t) {
+    return t->target ? t->target : t;
+}
+
 int32_t tg_tokenizer_vocab_size(const tg_tokenizer *t) {
-    return (int32_t)t->model->vocab.ids.count;
+    return t->model->known ? t->model->known : (int32_t)t->model->vocab.ids.count;
 }
 
 int32_t tg_tokenizer_size(const tg_tokenizer *t) {
@@ -196,6 +222,7 @@ int32_t tg_tokenizer_id(const tg_tokenizer *t, const char *token) {
 uint64_t tg_tokenizer_digest(const tg_tokenizer *t) {
     tg_buf json = {0};
     tg_tokenizer_write_json(t, &json);
+    if (t->target) tg_tokenizer_write_json(t->target, &json);
     int32_t special[4] = {t->bos, t->eos, t->pad, t->unk};
     tg_buf_append(&json, special, sizeof special);
     /* A setting that tokenizer_config.json may change after the pre-tokenizer was read. */
@@ -219,7 +246,9 @@ void tg_tokenizer_destroy(tg_tokenizer **tp) {
     tg_free(t->special);
     tg_free(t->config_json);
     tg_free(t->special_json);
+    tg_free(t->vocab_json);
     tg_buf_fini(&t->spm);
+    tg_tokenizer_destroy(&t->target);
     if (t->pool) tg_scratch_pool_fini(t->pool);
     tg_free(t->pool);
     tg_free(t);

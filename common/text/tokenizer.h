@@ -53,6 +53,9 @@ tg_status tg_tokenizer_open(tg_tokenizer **out, const char *folder, tg_error *er
 tg_status tg_tokenizer_parse(tg_tokenizer **out, const char *json, size_t len, const char *config,
                              tg_error *err) TG_MUST_CHECK;
 void tg_tokenizer_destroy(tg_tokenizer **t);
+/* What encodes the answers of an encoder-decoder model: with Marian a tokenizer of the same ids for the other language, else t itself. Of
+ * t; decoding is the same for both. */
+const tg_tokenizer *tg_tokenizer_target(const tg_tokenizer *t);
 
 /* Appends to ids. Special tokens inside the text are recognised. Any bytes are accepted as text:
  * what is not UTF-8 is read as U+FFFD, one for each maximal ill-formed part, as Python's

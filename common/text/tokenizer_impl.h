@@ -29,7 +29,10 @@ struct tg_tokenizer {
     uint8_t pad_type;             /* pad_token_type_id */
     char *config_json;            /* tokenizer_config.json as it was read; NULL: there was none */
     char *special_json;           /* special_tokens_map.json */
-    tg_buf spm; /* the SentencePiece model, when no tokenizer.json says the same; else empty */
+    tg_buf spm;  /* the SentencePiece model, when no tokenizer.json says the same; else empty */
+    bool marian; /* spm is source.spm, or of the target target.spm */
+    char *vocab_json;     /* marian: the file */
+    tg_tokenizer *target; /* marian: of the other language; NULL: this is it, or not marian */
 
     tg_scratch_pool *pool; /* changed by const calls: it has its own lock */
 };

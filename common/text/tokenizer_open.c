@@ -3,6 +3,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/file.h"
+#include "common/text/marian.h"
 #include "common/text/spm.h"
 
 #include <string.h>
@@ -78,13 +79,14 @@ static const char *text_of(const void *arg, int32_t id) {
 /* Builds what depends on all parts: id tables, matchers, decoder. */
 static tg_status finish(tg_tokenizer *t, tg_error *err) {
     const tg_vocab *v = &t->model->vocab;
-    t->size = v->size;
+    const int32_t tokens = t->model->known ? t->model->known : v->size;
+    t->size = tokens;
     for (size_t i = 0; i < t->added.n; i++)
         if (t->added.tokens[i].id >= t->size) t->size = t->added.tokens[i].id + 1;
     t->token = tg_alloc_array((size_t)t->size + 1, sizeof *t->token);
     t->special = tg_alloc_array((size_t)t->size + 1, sizeof *t->special);
     if (!t->token || !t->special) return tg_fail_nomem(err, (size_t)t->size * sizeof *t->token);
-    for (int32_t id = 0; id < v->size; id++) t->token[id] = v->token[id];
+    for (int32_t id = 0; id < tokens; id++) t->token[id] = v->token[id];
     for (size_t i = 0; i < t->added.n; i++) {
         const tg_added_token *a = &t->added.tokens[i];
         t->token[a->id] = a->content;
@@ -140,6 +142,49 @@ static tg_status try_one(tg_tokenizer *t, const char *folder, const char *name,
     return st;
 }
 
+static tg_status read_side(tg_tokenizer *t, const char *folder, const char *name,
+                           const json_t *vocab, const tg_side_files *f, tg_error *err) {
+    enum { MAX_LENGTH = 512 }; /* of Marian, when no file says otherwise */
+    char *path = tg_path_join(folder, name);
+    json_t *root = NULL;
+    tg_status st = path ? tg_marian_load(path, vocab, f->tokenizer, &root, &t->spm, err)
+                        : tg_fail_nomem(err, strlen(folder));
+    if (st == TG_OK) st = read_root(t, root, path, err);
+    t->marian = true;
+    t->max_length = MAX_LENGTH;
+    json_decref(root);
+    tg_free(path);
+    return st;
+}
+
+/* Both languages of a Marian tokenizer. */
+static tg_status read_marian(tg_tokenizer *t, const char *folder, const tg_side_files *f,
+                             tg_error *err) {
+    char *path = tg_path_join(folder, "vocab.json");
+    tg_buf text = {0};
+    json_t *vocab = NULL;
+    tg_status st =
+        path ? tg_file_read(path, (size_t)1 << 30, &text, err) : tg_fail_nomem(err, strlen(folder));
+    if (st == TG_OK) st = tg_part_parse(path, text.data, text.len, false, &vocab, err);
+    if (st == TG_OK && !(t->vocab_json = tg_buf_take(&text))) st = tg_fail_nomem(err, text.len);
+    if (st == TG_OK) st = read_side(t, folder, "source.spm", vocab, f, err);
+    if (st == TG_OK) st = create(&t->target, err);
+    if (st == TG_OK) st = read_side(t->target, folder, "target.spm", vocab, f, err);
+    json_decref(vocab);
+    tg_buf_fini(&text);
+    tg_free(path);
+    return st;
+}
+
+static tg_status try_marian(tg_tokenizer *t, const char *folder, const tg_side_files *f,
+                            bool *found, tg_error *err) {
+    char *path = NULL;
+    tg_status st = look(folder, "source.spm", &path, found, err);
+    if (st == TG_OK && *found) st = read_marian(t, folder, f, err);
+    tg_free(path);
+    return st;
+}
+
 static tg_status read_folder(tg_tokenizer *t, const char *folder, const tg_side_files *f,
                              tg_error *err) {
     static const char *const files[][2] = {{"tokenizer.json"},
@@ -155,13 +200,14 @@ static tg_status read_folder(tg_tokenizer *t, const char *folder, const tg_side_
     for (size_t i = 0; i < sizeof files / sizeof files[0] && !found && st == TG_OK; i++)
         st = files[i][1] ? try_pair(t, folder, files[i][0], files[i][1], f, &found, err)
                          : try_one(t, folder, files[i][0], f, &found, err);
+    if (st == TG_OK && !found) st = try_marian(t, folder, f, &found, err);
     if (st != TG_OK || found) return st;
     if (!tg_path_is_dir(folder))
         return tg_fail(err, TG_NOINPUT, "tokenizer: '%s' is not there", folder);
     return tg_fail(err, TG_NOINPUT,
                    "tokenizer: '%s' holds none of tokenizer.json, vocab.json + merges.txt, "
                    "encoder.json + vocab.bpe, vocab.txt, spiece.model, tokenizer.model, "
-                   "sentencepiece.bpe.model",
+                   "sentencepiece.bpe.model, source.spm + target.spm + vocab.json",
                    folder);
 }
 
@@ -180,8 +226,10 @@ tg_status tg_tokenizer_open(tg_tokenizer **out, const char *path, tg_error *err)
     if (st == TG_OK) st = tg_side_files_load(t, folder, &f, err);
     if (st == TG_OK) st = is_file ? read_whole(t, path, &f, err) : read_folder(t, folder, &f, err);
     if (st == TG_OK) st = tg_settings_apply(t, &f, err);
+    if (st == TG_OK && t->target) st = tg_settings_apply(t->target, &f, err);
     tg_side_files_fini(&f);
     if (st == TG_OK) st = finish(t, err);
+    if (st == TG_OK && t->target) st = finish(t->target, err);
     tg_free(folder);
     if (st == TG_OK)
         *out = t;

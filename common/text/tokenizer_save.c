@@ -52,7 +52,8 @@ static void write_config(const tg_tokenizer *t, tg_buf *out) {
         return;
     }
     const char *comma = ",";
-    tg_buf_printf(out, "{\n  \"tokenizer_class\": \"PreTrainedTokenizerFast\"");
+    tg_buf_printf(out, "{\n  \"tokenizer_class\": \"%s\"",
+                  t->marian ? "MarianTokenizer" : "PreTrainedTokenizerFast");
     put_roles(t, out, &comma);
     if (t->max_length != INT64_MAX)
         tg_buf_printf(out, ",\n  \"model_max_length\": %lld", (long long)t->max_length);
@@ -72,29 +73,46 @@ static void write_spm(const tg_tokenizer *t, tg_buf *out) {
     tg_buf_append(out, t->spm.data, t->spm.len);
 }
 
+static void write_target(const tg_tokenizer *t, tg_buf *out) {
+    write_spm(t->target, out);
+}
+
+static void write_ids(const tg_tokenizer *t, tg_buf *out) {
+    tg_buf_puts(out, t->vocab_json);
+}
+
 static void write_vocab_txt(const tg_tokenizer *t, tg_buf *out) {
     tg_wordpiece_write_txt(t->model, out);
+}
+
+/* The file that holds the ids: a tokenizer.json, with its older forms beside it, or SentencePiece models. */
+typedef enum form { ANY, JSON, SPM, MARIAN } form;
+
+static form form_of(const tg_tokenizer *t) {
+    return t->marian ? MARIAN : t->spm.len > 0 ? SPM : JSON;
 }
 
 tg_status tg_tokenizer_save(const tg_tokenizer *t, const char *folder, tg_error *err) {
     static const struct {
         const char *name;
         void (*write)(const tg_tokenizer *t, tg_buf *out);
+        form form;
         const char *model; /* the only one with such a file; NULL: all */
-        bool spm; /* for a tokenizer that stays a SentencePiece model: that file, not the others */
-    } file[] = {{"tokenizer.json", tg_tokenizer_write_json, NULL, false},
-                {"tokenizer_config.json", write_config, NULL, false},
-                {"special_tokens_map.json", write_special, NULL, false},
-                {"vocab.json", write_vocab, "BPE", false},
-                {"merges.txt", write_merges, "BPE", false},
-                {"vocab.txt", write_vocab_txt, "WordPiece", false},
-                {"tokenizer.model", write_spm, NULL, true}};
+    } file[] = {{"tokenizer_config.json", write_config, ANY, NULL},
+                {"special_tokens_map.json", write_special, ANY, NULL},
+                {"tokenizer.json", tg_tokenizer_write_json, JSON, NULL},
+                {"vocab.json", write_vocab, JSON, "BPE"},
+                {"merges.txt", write_merges, JSON, "BPE"},
+                {"vocab.txt", write_vocab_txt, JSON, "WordPiece"},
+                {"tokenizer.model", write_spm, SPM, NULL},
+                {"source.spm", write_spm, MARIAN, NULL},
+                {"target.spm", write_target, MARIAN, NULL},
+                {"vocab.json", write_ids, MARIAN, NULL}};
     tg_status st = tg_dir_create(folder, err);
     tg_buf out = {0};
     for (size_t i = 0; i < sizeof file / sizeof file[0] && st == TG_OK; i++) {
         if (file[i].model && strcmp(file[i].model, t->model->ops->name)) continue;
-        bool side = file[i].write == write_config || file[i].write == write_special;
-        if (!side && file[i].spm != (t->spm.len > 0)) continue;
+        if (file[i].form != ANY && file[i].form != form_of(t)) continue;
         tg_buf_reset(&out);
         file[i].write(t, &out);
         char *path = tg_path_join(folder, file[i].name);

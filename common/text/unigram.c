@@ -109,7 +109,9 @@ static bool put_bytes(const unigram *u, tg_view v, size_t start, size_t end, tg_
 
 /* An unknown stretch: a token by chance, bytes, or unk. */
 static bool put_unknown(const unigram *u, tg_view v, size_t start, size_t end, tg_sink *out) {
-    int32_t id = u->types ? -1 : tg_vocab_id(&u->base.vocab, v.s + start, end - start);
+    int32_t id =
+        u->types && !u->base.known ? -1 : tg_vocab_id(&u->base.vocab, v.s + start, end - start);
+    if (u->base.known && id >= u->base.known) id = -1;
     bool bytes = id < 0 && u->byte_fallback;
     for (size_t i = start; bytes && i < end; i++) bytes = u->byte_id[(unsigned char)v.s[i]] >= 0;
     if (bytes) return put_bytes(u, v, start, end, out);
@@ -138,8 +140,10 @@ static bool put_path(const unigram *u, tg_view v, tg_path_node *path, tg_sink *o
             *odd = true;
             while (end < v.len && path[end].id == u->unk) end = path[end].start;
             if (!put_unknown(u, v, pos, end, out)) return false;
-        } else if (!tg_sink_put(out, id, span_of(v, pos, end))) {
-            return false;
+        } else {
+            const bool outside = u->base.known && id >= u->base.known;
+            *odd |= outside;
+            if (!tg_sink_put(out, outside ? u->unk : id, span_of(v, pos, end))) return false;
         }
         pos = end;
     }
@@ -214,7 +218,9 @@ static void write_json(const tg_text_model *m, tg_buf *out) {
     if (u->types) tg_buf_puts(out, ",\"piece_types\":[");
     for (int32_t id = 0; u->types && id < m->vocab.size; id++)
         tg_buf_printf(out, id ? ",%d" : "%d", u->types[id]);
-    tg_buf_puts(out, u->types ? "]}" : "}");
+    if (u->types) tg_buf_puts(out, "]");
+    if (u->base.known) tg_buf_printf(out, ",\"known\":%d", (int)u->base.known);
+    tg_buf_puts(out, "}");
 }
 
 static const tg_text_model_ops ops = {"Unigram", encode, write_json, destroy};
@@ -293,8 +299,18 @@ static tg_status read_unk(unigram *u, const json_t *unk, size_t n, tg_error *err
     return TG_OK;
 }
 
+static tg_status read_known(unigram *u, const json_t *known, size_t n, tg_error *err) {
+    json_int_t value = json_integer_value(known);
+    if (!known) return TG_OK;
+    if (!json_is_integer(known) || value <= u->unk || value > (json_int_t)n)
+        return tg_fail(err, TG_DATA, "model.known: expected a number of tokens, unk_id among them");
+    u->base.known = (int32_t)value;
+    return TG_OK;
+}
+
 tg_status tg_unigram_read(tg_text_model **out, const json_t *part, tg_error *err) {
-    tg_status st = tg_part_check(part, "model", "type unk_id vocab byte_fallback piece_types", err);
+    tg_status st =
+        tg_part_check(part, "model", "type unk_id vocab byte_fallback piece_types known", err);
     const json_t *vocab = json_object_get(part, "vocab");
     if (st == TG_OK && !json_is_array(vocab))
         st = tg_fail(err, TG_DATA, "model.vocab: expected a list of [\"token\", score]");
@@ -304,6 +320,8 @@ tg_status tg_unigram_read(tg_text_model **out, const json_t *part, tg_error *err
     u->base.ops = &ops;
     st = tg_part_bool(part, "model", "byte_fallback", false, &u->byte_fallback, err);
     if (st == TG_OK) st = read_unk(u, json_object_get(part, "unk_id"), json_array_size(vocab), err);
+    if (st == TG_OK)
+        st = read_known(u, json_object_get(part, "known"), json_array_size(vocab), err);
     if (st == TG_OK && !tg_trie_init(&u->trie)) st = tg_fail_nomem(err, sizeof u->trie);
     if (st == TG_OK) st = read_vocab(u, vocab, err);
     if (st == TG_OK) st = read_types(u, json_object_get(part, "piece_types"), err);
@@ -317,4 +335,10 @@ tg_status tg_unigram_read(tg_text_model **out, const json_t *part, tg_error *err
     else
         destroy(&u->base);
     return st;
+}
+
+bool tg_unigram_finds(const tg_text_model *m, int32_t id) {
+    const unigram *u = (const unigram *)m;
+    return m->ops == &ops && id < m->vocab.size &&
+           (!u->types || u->types[id] == TG_SPM_NORMAL || u->types[id] == TG_SPM_USER_DEFINED);
 }

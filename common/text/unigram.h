@@ -11,5 +11,7 @@
 
 /* From the "model" part of a tokenizer.json. */
 tg_status tg_unigram_read(tg_text_model **out, const json_t *part, tg_error *err) TG_MUST_CHECK;
+/* Is the token one that texts are cut into, and not only named by the vocabulary? */
+bool tg_unigram_finds(const tg_text_model *m, int32_t id);
 
 #endif

@@ -121,6 +121,8 @@ static tg_status read_ids(job *j, const json_t *line, const entry *e, tg_error *
         return tg_fail(
             err, TG_DATA,
             "\"input_ids\" and \"input_text\" are for encoder-decoder models; this one is causal");
+    const tg_tokenizer *answers = j->model.tokenizer;
+    if (answers && j->seq2seq) answers = tg_tokenizer_target(answers);
     tg_status st = TG_OK;
     const size_t source = j->source.n;
     if (j->seq2seq) {
@@ -132,8 +134,7 @@ static tg_status read_ids(job *j, const json_t *line, const entry *e, tg_error *
         if (st == TG_OK && !tg_ids_push(&j->tokens, arch->start_id)) st = tg_fail_nomem(err, 4);
     }
     if (st == TG_OK)
-        st =
-            tg_line_ids(line, "ids", "text", j->model.tokenizer, arch->vocab_size, &j->tokens, err);
+        st = tg_line_ids(line, "ids", "text", answers, arch->vocab_size, &j->tokens, err);
     size_t n = TG_MAX(j->tokens.n - (size_t)e->first, j->source.n - source);
     if (st == TG_OK && n > (size_t)arch->max_positions)
         st = tg_fail(err, TG_DATA, "%zu tokens, but the model has only %d positions", n,

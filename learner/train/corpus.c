@@ -78,28 +78,28 @@ static tg_status add_text(builder *b, const char *prompt, const char *reference,
 }
 
 /* One text, cut as transformers does: special tokens stay. */
-static tg_status encode_row(builder *b, const char *text, tg_error *err) {
-    tg_encode_options o = tg_encode_defaults(b->tokenizer);
+static tg_status encode_row(builder *b, const tg_tokenizer *t, const char *text, tg_error *err) {
+    tg_encode_options o = tg_encode_defaults(t);
     tg_text row = {.s = text, .len = strlen(text)};
     o.max_length = INT64_MAX;
-    tg_status st = tg_tokenizer_encode_batch(b->tokenizer, &row, 1, &o, NULL, &b->rows, err);
+    tg_status st = tg_tokenizer_encode_batch(t, &row, 1, &o, NULL, &b->rows, err);
     if (st != TG_OK || b->rows.start[1] <= (size_t)b->opts->max_length) return st;
     o.truncate = true;
     o.truncate_left = b->opts->truncate_left;
     o.max_length = b->opts->max_length;
     b->c->n_truncated++;
-    return tg_tokenizer_encode_batch(b->tokenizer, &row, 1, &o, NULL, &b->rows, err);
+    return tg_tokenizer_encode_batch(t, &row, 1, &o, NULL, &b->rows, err);
 }
 
 static tg_status add_pair(builder *b, const char *prompt, const char *reference, tg_error *err) {
     tg_corpus *c = b->c;
-    tg_status st = encode_row(b, prompt, err);
+    tg_status st = encode_row(b, b->tokenizer, prompt, err);
     if (st != TG_OK) return st;
     const int64_t used = b->sources.used;
     const size_t source = b->rows.start[1];
     if (!append(&c->src, &c->src_start, &b->sources, c->n, -1, b->rows.ids, source))
         return tg_fail_nomem(err, source * 4);
-    st = encode_row(b, reference, err);
+    st = encode_row(b, tg_tokenizer_target(b->tokenizer), reference, err);
     if (st != TG_OK) return st;
     const size_t n = b->rows.start[1];
     b->ids.n = 0;
