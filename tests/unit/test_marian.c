@@ -3,18 +3,13 @@
 #include "common/base/file.h"
 #include "common/text/decode_stream.h"
 #include "common/text/tokenizer.h"
+#include "tests/support/spm_bytes.h"
 #include "tests/support/tg_test.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define M "\xE2\x96\x81"
-
-static void put_piece(tg_buf *out, const char *text, float score) {
-    size_t len = strlen(text);
-    tg_buf_printf(out, "\x0A%c\x0A%c%s\x15", (char)(len + 7), (char)len, text);
-    tg_buf_append(out, &score, sizeof score);
-}
 
 /* A unigram model whose unknown piece is the first. */
 static tg_buf small_spm(const char *const *pieces) {
@@ -23,7 +18,7 @@ static tg_buf small_spm(const char *const *pieces) {
     tg_buf_append(&b, "\x0A\x0E\x0A\x05<unk>\x15", 10);
     tg_buf_append(&b, &unknown, sizeof unknown);
     tg_buf_append(&b, "\x18\x02", 2); /* its type */
-    for (int i = 0; pieces[i]; i++) put_piece(&b, pieces[i], -2 - (float)i);
+    for (int i = 0; pieces[i]; i++) tg_spm_bytes_piece(&b, pieces[i], -2 - (float)i);
     return b;
 }
 

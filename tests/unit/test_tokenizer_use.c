@@ -4,6 +4,7 @@
 #include "common/base/rng.h"
 #include "common/text/spm.h"
 #include "common/text/tokenizer.h"
+#include "tests/support/spm_bytes.h"
 #include "tests/support/tg_test.h"
 
 #include <pthread.h>
@@ -192,24 +193,18 @@ TEST(vocab_txt_is_berts_tokenizer) {
     tg_tokenizer_destroy(&again);
 }
 
-static void put_piece(tg_buf *out, const char *text, float score) {
-    size_t len = strlen(text);
-    tg_buf_printf(out, "\x0A%c\x0A%c%s\x15", (char)(len + 7), (char)len, text);
-    tg_buf_append(out, &score, sizeof score);
-}
-
 /* The bytes of a SentencePiece model with T5's first pieces and unk_id 2. */
 static tg_buf small_spm(void) {
     tg_buf b = {0};
-    put_piece(&b, "<pad>", 0);
-    put_piece(&b, "</s>", 0);
-    put_piece(&b, "<unk>", 0);
-    put_piece(&b, "\xE2\x96\x81", -2);
-    put_piece(&b,
-              "\xE2\x96\x81"
-              "a",
-              -3);
-    put_piece(&b, "b", -4);
+    tg_spm_bytes_piece(&b, "<pad>", 0);
+    tg_spm_bytes_piece(&b, "</s>", 0);
+    tg_spm_bytes_piece(&b, "<unk>", 0);
+    tg_spm_bytes_piece(&b, "\xE2\x96\x81", -2);
+    tg_spm_bytes_piece(&b,
+                       "\xE2\x96\x81"
+                       "a",
+                       -3);
+    tg_spm_bytes_piece(&b, "b", -4);
     tg_buf_append(&b, "\x12\x03\xC0\x02\x02", 5);
     return b;
 }
