@@ -18,11 +18,19 @@ static tg_status open_failed(const char *path, tg_error *err) {
     return tg_fail_errno(err, errno == EACCES ? TG_NOINPUT : TG_IO, "%s: cannot open", path);
 }
 
+/* What a folder holds must be files: a pipe in it could be waited for without end, a device be without end. Below /dev the user
+ * names them on purpose (/dev/stdin, and /dev/fd/63 of a shell's process substitution). */
+static bool is_readable(const char *path, const struct stat *st) {
+    return S_ISREG(st->st_mode) || (!S_ISDIR(st->st_mode) && !strncmp(path, "/dev/", 5));
+}
+
 static tg_status open_regular(const char *path, int *fd, size_t *len, tg_error *err) {
+    struct stat st;
+    if (stat(path, &st)) return open_failed(path, err);
+    if (!is_readable(path, &st)) return tg_fail(err, TG_NOINPUT, "%s: is not a file", path);
     *fd = open(path, O_RDONLY | O_CLOEXEC);
     if (*fd < 0) return open_failed(path, err);
-    struct stat st;
-    if (fstat(*fd, &st) || S_ISDIR(st.st_mode)) {
+    if (fstat(*fd, &st) || !is_readable(path, &st)) { /* exchanged in between */
         close(*fd);
         return tg_fail(err, TG_NOINPUT, "%s: is not a file", path);
     }

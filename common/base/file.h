@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Appends the whole file to out. TG_NOINPUT: not there; TG_IO: cannot be read; TG_DATA: larger than max_bytes. */
+/* Appends the whole file to out. TG_NOINPUT: not there, or no file; TG_IO: cannot be read; TG_DATA: larger than max_bytes. */
 tg_status tg_file_read(const char *path, size_t max_bytes, tg_buf *out,
                        tg_error *err) TG_MUST_CHECK;
 

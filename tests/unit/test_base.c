@@ -15,6 +15,8 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 TEST(every_status_has_its_own_name_and_text) {
     for (int i = 0; i < TG_STATUS_COUNT; i++) {
@@ -35,6 +37,37 @@ TEST(error_messages_take_prefixes_and_never_overflow) {
     for (int i = 0; i < 400; i++) tg_error_prefix(&err, "%s ", "again");
     CHECK(strlen(err.msg) < sizeof err.msg);
     CHECK_EQ(tg_fail(NULL, TG_IO, "nobody listens"), TG_IO);
+}
+
+TEST(error_messages_stay_one_line_of_text) {
+    static const struct {
+        const char *name, *shown;
+    } table[] = {
+        {"a\nb\r\x1b[31m\x7f", "a?b??[31m?"},
+        {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
+        {"\xff\xc0\xaf", "???"}, /* no UTF-8, and overlong */
+        {"\xed\xa0\x80", "???"}, /* half a surrogate pair */
+        {"\xc2\x9b"
+         "2J",
+         "??2J"},                                    /* an escape sequence of terminals */
+        {"\xe2\x82", "??"},                          /* cut off */
+        {"\xf4\x90\x80\x80\xe0\x9f\xbf", "???????"}, /* too large, overlong */
+    };
+    tg_error err;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        tg_fail(&err, TG_DATA, "%s", table[i].name);
+        CHECK_STR(err.msg, table[i].shown);
+        tg_fail(&err, TG_DATA, "x");
+        tg_error_prefix(&err, "%s", table[i].name);
+        CHECK(!strncmp(err.msg, table[i].shown, strlen(table[i].shown)));
+    }
+    char longest[2 * TG_ERROR_MAX];
+    for (size_t i = 0; i + 1 < sizeof longest; i++) longest[i] = i % 2 ? '\xc3' : 'a';
+    for (size_t i = 2; i + 1 < sizeof longest; i += 2) longest[i] = '\xa9';
+    longest[sizeof longest - 1] = '\0';
+    tg_fail(&err, TG_DATA, "%s", longest);
+    CHECK_EQ(strlen(err.msg), sizeof err.msg - 1);
+    CHECK(err.msg[sizeof err.msg - 2] != '\xc3'); /* where the room ended */
 }
 
 TEST(arena_reuses_its_blocks) {
@@ -158,6 +191,19 @@ TEST(files_are_written_whole_or_not_at_all) {
     CHECK_EQ(tg_file_read(path, 5, &b, &err), TG_DATA);
     CHECK_EQ(tg_file_read("/nowhere/at/all", 5, &b, &err), TG_NOINPUT);
     CHECK_EQ(tg_file_read(dir, 5, &b, &err), TG_NOINPUT);
+    char other[120];
+    snprintf(other, sizeof other, "%s/pipe", dir);
+    REQUIRE(!mkfifo(other, 0600));
+    tg_filemap none;
+    CHECK_EQ(tg_file_read(other, 5, &b, &err), TG_NOINPUT); /* nobody will ever write into it */
+    CHECK_EQ(tg_filemap_open(&none, other, &err), TG_NOINPUT);
+    REQUIRE(!unlink(other) && !symlink("/dev/zero", other));
+    CHECK_EQ(tg_file_read(other, 1 << 20, &b, &err), TG_NOINPUT);
+    CHECK(strstr(err.msg, "/pipe: is not a file") != NULL);
+    CHECK_EQ(tg_filemap_open(&none, other, &err), TG_NOINPUT);
+    tg_buf_reset(&b);
+    CHECK_OK(tg_file_read("/dev/null", 5, &b, &err));
+    CHECK_EQ(b.len, 0);
     CHECK_EQ(tg_file_write_atomic("/nowhere/at/all", "x", 1, &err), TG_IO);
     tg_filemap map;
     REQUIRE_OK(tg_filemap_open(&map, path, &err));
