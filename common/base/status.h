@@ -46,7 +46,8 @@ typedef enum tg_status {
 
 #define TG_ERROR_MAX 768
 
-/* Filled on failure only; the caller owns the storage. One line, no trailing newline. */
+/* Filled on failure only; the caller owns the storage. One line of UTF-8, no trailing newline: tg_fail puts ? for what
+ * a name from a file may have that is not. */
 typedef struct tg_error {
     tg_status status;
     char msg[TG_ERROR_MAX];
