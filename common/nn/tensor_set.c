@@ -39,8 +39,9 @@ static tg_status open_shards(tg_tensor_set *s, const char *folder, const char *n
     if (st != TG_OK) return st;
     json_t *map = json_object_get(index.root, "weight_map"), *file;
     const char *tensor;
-    if (!json_is_object(map))
-        st = tg_fail(err, TG_DATA, "%s: weight_map: expected an object", index.path);
+    if (!json_object_size(map))
+        st = tg_fail(err, TG_DATA, "%s: weight_map: expected an object of names and files",
+                     index.path);
     json_object_foreach(map, tensor, file) {
         const char *shard = json_string_value(file);
         if (!shard || !shard[0] || strchr(shard, '/'))

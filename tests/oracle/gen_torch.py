@@ -115,6 +115,9 @@ def hostile():
             one_tensor(6, 0, [2, 3], [3, 1])[:-2] + b"s" + one_tensor(6, 0, [2, 3], [3, 1])[3:], [("0", bytes(24))]),
         "compressed": None, "overlap": None, "cut": good[:-30], "big_endian": good.replace(b"little", b"biggie"),
         "sized_beyond": good.replace(struct.pack("<2I", 24, 24), struct.pack("<2I", 1 << 30, 1 << 30)),
+        "negated": saved({"w": torch._neg_view(torch.ones(3))}),
+        "few_entries": good.replace(struct.pack("<2H", 3, 3), struct.pack("<2H", 2, 2)),
+        "two_lines": archive(one_tensor(6, 1, [2, 3], [3, 1]).replace(b"\1\0\0\0w", b"\7\0\0\0w\nx\x1b[2J"), [("0", bytes(24))]),
         "old_cut": saved({"w": torch.zeros(100)}, _use_new_zipfile_serialization=False)[:-200],
     }
     out = io.BytesIO()

@@ -165,6 +165,11 @@ TEST(shards_are_read_through_the_index) {
     CHECK_OK(tg_file_write_atomic(tg_small_path("shards/model.safetensors.index.json"), bad,
                                   strlen(bad), &err));
     CHECK_EQ(tg_model_open(&back, be, tg_small_path("shards"), 0, 1, &err), TG_DATA);
+    const char *none = "{\"weight_map\":{}}";
+    CHECK_OK(tg_file_write_atomic(tg_small_path("shards/model.safetensors.index.json"), none,
+                                  strlen(none), &err));
+    CHECK_EQ(tg_model_open(&back, be, tg_small_path("shards"), 0, 1, &err), TG_DATA);
+    CHECK(strstr(err.msg, "model.safetensors.index.json: weight_map") != NULL);
     tg_buf_fini(&index);
     free(x);
     tg_model_destroy(&m);

@@ -74,6 +74,8 @@ static inline bool tg_layer_is_local(const tg_arch *a, int layer) {
 /* Local layers from layer_types. *found: it was there. */
 tg_status tg_layer_types_read(tg_arch *arch, const tg_config_json *config, bool *found,
                               tg_error *err) TG_MUST_CHECK;
+/* A window that no layer has is none: config.json as written reads the same again. */
+void tg_window_settle(tg_arch *arch);
 /* sliding_window and, when not all layers are local, layer_types. */
 bool tg_window_write(const tg_arch *arch, json_t *object);
 

@@ -128,6 +128,7 @@ static tg_status read_qwen_windows(tg_arch *a, const tg_config_json *c, tg_error
     st = tg_layer_types_read(a, c, &listed, err);
     for (int i = first; st == TG_OK && !listed && a->window && i < a->n_layers; i++)
         tg_layer_set_local(a, i);
+    tg_window_settle(a);
     return st;
 }
 
@@ -169,6 +170,7 @@ static tg_status read_gemma2(tg_arch *a, const tg_config_json *c, tg_error *err)
     if (st != TG_OK) return st;
     a->attn_scale = (float)(1 / sqrt((double)scalar));
     for (int i = 0; !listed && a->window && i < a->n_layers; i += 2) tg_layer_set_local(a, i);
+    tg_window_settle(a);
     set_gemma(a);
     return TG_OK;
 }

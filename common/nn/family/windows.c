@@ -34,9 +34,18 @@ tg_status tg_layer_types_read(tg_arch *a, const tg_config_json *c, bool *found, 
     return TG_OK;
 }
 
-bool tg_window_write(const tg_arch *a, json_t *o) {
-    int failed = 0, local = 0;
+static int count_local(const tg_arch *a) {
+    int local = 0;
     for (int i = 0; i < a->n_layers; i++) local += tg_layer_is_local(a, i);
+    return local;
+}
+
+void tg_window_settle(tg_arch *a) {
+    if (!count_local(a)) a->window = 0;
+}
+
+bool tg_window_write(const tg_arch *a, json_t *o) {
+    int failed = 0, local = count_local(a);
     if (!json_object_get(o, "sliding_window"))
         failed |=
             json_object_set_new(o, "sliding_window", local ? json_integer(a->window) : json_null());

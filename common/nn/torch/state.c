@@ -119,7 +119,16 @@ static bool is_object(const tg_pickle_value *v, uint32_t type) {
     return v->kind == TG_PICKLE_OBJECT && v->n == type;
 }
 
-/* (storage, offset, shape, strides, …): what follows has no effect on the numbers. */
+/* {"neg": True} or {"conj": True}: torch marks such a view and leaves the numbers of the storage as they are. */
+static bool is_marked(const tg_pickle_value *v) {
+    if (v->kind == TG_PICKLE_NONE) return false;
+    if (v->kind != TG_PICKLE_DICT) return true;
+    for (size_t i = 1; i < v->list->n; i += 2)
+        if (v->list->items[i].kind != TG_PICKLE_BOOL || v->list->items[i].i) return true;
+    return false;
+}
+
+/* (storage, offset, shape, strides, requires_grad, hooks, marks): the two before the marks have no effect on the numbers. */
 static tg_status rebuild(tg_torch_state *s, const tg_pickle_value *args, tg_pickle_value *out,
                          tg_error *err) {
     const tg_pickle_value *v = args->items;
@@ -133,6 +142,10 @@ static tg_status rebuild(tg_torch_state *s, const tg_pickle_value *args, tg_pick
                        "pickle: a tensor whose storage, offset, shape (at most %d dimensions) or "
                        "strides are not as they should be",
                        TG_ST_MAX_DIMS);
+    if (args->n == 7 && is_marked(&v[6]))
+        return tg_fail(err, TG_DATA,
+                       "pickle: a tensor marked as the negative or conjugate of its storage (save "
+                       "it after resolve_neg() and resolve_conj())");
     t.storage = (size_t)v[0].i;
     t.offset = v[1].i;
     void *list = s->tensors;

@@ -172,6 +172,7 @@ tg_status tg_zip_open(tg_zip *z, const unsigned char *bytes, size_t len, tg_erro
         st = read_entry(&a, bytes + at, end - at, (size_t)d.offset, &z->entries[z->n], &used);
         at += used;
     }
+    if (st == TG_OK && at != end) st = bad(&a, "its directory has more entries than it says");
     if (st == TG_OK) st = check_apart(&a, z);
     if (st != TG_OK) tg_zip_close(z);
     return st;
