@@ -8,6 +8,7 @@
 #include "common/base/str.h"
 #include "common/nn/family/family.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -233,10 +234,64 @@ static tg_status write_new(const char *folder,
     return st;
 }
 
+/* The files that make a folder a model: where neither is, it is refused, whatever else is there. */
+static bool is_entry(const char *name) {
+    return !strcmp(name, "model.safetensors") || !strcmp(name, "model.safetensors.index.json");
+}
+
+/* Moves the entries, or all the other files. */
+static tg_status move_files(const char *from, const char *to, bool entries, tg_error *err) {
+    DIR *dir = opendir(from);
+    if (!dir) return tg_fail_errno(err, TG_IO, "%s: cannot open folder", from);
+    tg_status st = TG_OK;
+    for (struct dirent *e; st == TG_OK && (e = readdir(dir));) {
+        if (e->d_name[0] == '.' || is_entry(e->d_name) != entries) continue;
+        char *source = tg_path_join(from, e->d_name), *target = tg_path_join(to, e->d_name);
+        if (!source || !target)
+            st = tg_fail_nomem(err, strlen(from));
+        else if (rename(source, target))
+            st = tg_fail_errno(err, TG_IO, "%s: cannot rename to %s", source, target);
+        tg_free(source);
+        tg_free(target);
+    }
+    closedir(dir);
+    return st == TG_OK ? tg_dir_sync(to, err) : st;
+}
+
+/* The old entries go first and the new one comes last: in between the folder is no model, but never one of two halves. */
+static tg_status move_in(const char *from, const char *to, tg_error *err) {
+    tg_status st = remove_file(to, "model.safetensors.index.json", err);
+    if (st == TG_OK) st = remove_file(to, "model.safetensors", err);
+    if (st == TG_OK) st = remove_file(to, "value_head.safetensors", err);
+    if (st == TG_OK) st = tg_dir_sync(to, err);
+    if (st == TG_OK) st = move_files(from, to, false, err);
+    if (st == TG_OK) st = move_files(from, to, true, err);
+    return st == TG_OK ? tg_dir_remove(from, err) : st;
+}
+
+/* Into a folder inside it first: what is there stays as it is until all of the new model is on disk. */
+static tg_status write_over(const char *folder,
+                            tg_status (*write)(void *arg, const char *folder, tg_error *err),
+                            void *arg, tg_error *err) {
+    char *fresh = tg_path_join(folder, "incoming.tmp");
+    if (!fresh) return tg_fail_nomem(err, strlen(folder));
+    tg_status st = tg_dir_remove(fresh, err); /* of a process that was killed */
+    if (st == TG_OK) st = tg_dir_create(fresh, err);
+    if (st == TG_OK) {
+        st = write(arg, fresh, err);
+        if (st == TG_OK)
+            st = move_in(fresh, folder, err);
+        else if (tg_dir_remove(fresh, NULL) != TG_OK)
+            st = err ? err->status : st;
+    }
+    tg_free(fresh);
+    return st;
+}
+
 tg_status tg_model_write_folder(const char *folder,
                                 tg_status (*write)(void *arg, const char *folder, tg_error *err),
                                 void *arg, tg_error *err) {
-    if (tg_path_is_dir(folder)) return write(arg, folder, err);
+    if (tg_path_is_dir(folder)) return write_over(folder, write, arg, err);
     char *bare = tg_strdup(folder);
     if (!bare) return tg_fail_nomem(err, strlen(folder));
     for (size_t len = strlen(bare); len > 1 && bare[len - 1] == '/'; len--) bare[len - 1] = '\0';

@@ -80,11 +80,28 @@ check "it generates" sh -c "echo '{\"prompt\": \"1\"}' | '$textgen' generate --m
 refused "a model in the way" 64 'already holds a model; give --overwrite' "$textgen" export "$opt" one
 check "overwritten" "$textgen" export "$opt" one --overwrite --shard-size 4KB
 check "whole file gone" test ! -e one/model.safetensors
+"$textgen" export "$opt" old --shard-size 4KB >/dev/null && cp -r old before
+short() { (trap '' XFSZ; ulimit -f 3; exec "$textgen" export "$opt" old --overwrite --dtype bf16); }
+refused "overwriting without room" 74 'old/incoming.tmp/.*File too large' short
+check "leaves the old model as it was" diff -r before old
+killed() { (ulimit -c 0 -f 3; exec "$textgen" export "$opt" old --overwrite --dtype bf16); }
+if { killed >out; } 2>/dev/null; then bad "overwriting was not killed" out; else ok; fi
+rm -rf old/incoming.tmp
+check "so does being killed" diff -r before old
+rm -f "$work"/old/value_head.safetensors && cp -r old plain && cp "$opt/value_head.safetensors" old
+check "overwritten by a model without a value head" "$textgen" export plain old --overwrite --dtype bf16
+check "which has none then" test ! -e old/value_head.safetensors -a ! -e old/incoming.tmp -a ! -e old/model.safetensors.index.json
 refused "onto itself" 64 'is the source' "$textgen" export one one/ --overwrite
 refused "no target" 64 'folder to write is missing' "$textgen" export one
 refused "a wrong type" 64 'expected f32, bf16, f16 or keep' "$textgen" export one x --dtype int3
 refused "a wrong size" 64 'expected a size' "$textgen" export one x --shard-size big
 refused "nothing there" 66 'nowhere' "$textgen" export nowhere x
+cp -r "$opt" broken && rm -f broken/generation_config.json && mkfifo broken/generation_config.json
+refused "a pipe in place of settings" 66 'generation_config.json: is not a file' timeout 20 "$textgen" export broken x
+refused "a pipe, when generating" 66 'generation_config.json: is not a file' timeout 20 "$textgen" generate --model broken --jsonl
+rm broken/generation_config.json && echo '{"top_k": ' >broken/generation_config.json
+refused "broken settings" 65 'broken/generation_config.json:[0-9]+: bad JSON' "$textgen" export broken x
+check "leave nothing" test ! -e x -a ! -e x.tmp
 mkdir evil && cp "$opt/config.json" evil && cp "$root/tests/golden/torch/hostile_runs.bin" evil/pytorch_model.bin
 refused "a pickle that runs something" 65 'posix.system' "$textgen" export evil x
 check "leaves nothing" test ! -e x -a ! -e x.tmp
