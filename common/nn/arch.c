@@ -44,6 +44,8 @@ tg_status tg_arch_load(tg_arch *arch, const char *folder, tg_error *err) {
         snprintf(arch->family, sizeof arch->family, "%s", family->name);
         st = family->read(arch, &config, err);
         if (st == TG_OK) st = read_causal_labels(arch, &config, err);
+        if (st == TG_OK && (st = tg_arch_check(arch, err)) != TG_OK)
+            tg_error_prefix(err, "%s: ", config.path);
     }
     if (st == TG_OK && family && family->head_by_file)
         st = tg_weights_tied(folder, family, &arch->tied_head, err);

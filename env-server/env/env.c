@@ -5,6 +5,7 @@
 #include "common/base/file.h"
 #include "common/base/hash.h"
 #include "common/config/locate.h"
+#include "common/nn/family/config_json.h"
 #include "common/text/stop_strings.h"
 #include "env-server/env/compat.h"
 #include "env-server/judge/judge.h"
@@ -19,12 +20,10 @@
 /* The model's vocabulary where it is larger than the tokenizer's (T5: 32128 rows for 32100 tokens):
  * the policy may sample such an id, so the environment accepts it. */
 static int64_t model_vocab(const char *folder) {
-    char *path = tg_path_join(folder, "config.json");
-    if (!path) return 0;
-    json_t *config = json_load_file(path, 0, NULL);
-    int64_t n = json_integer_value(json_object_get(config, "vocab_size"));
-    json_decref(config);
-    tg_free(path);
+    tg_config_json config;
+    if (tg_config_json_open(&config, folder, "config.json", NULL) != TG_OK) return 0;
+    int64_t n = json_integer_value(json_object_get(config.root, "vocab_size"));
+    tg_config_json_close(&config);
     return n > 0 && n < INT32_MAX ? n : 0;
 }
 

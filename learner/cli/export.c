@@ -5,6 +5,7 @@
 #include "common/base/check.h"
 #include "common/base/file.h"
 #include "common/config/args.h"
+#include "common/nn/family/config_json.h"
 #include "common/nn/model_files.h"
 #include "common/nn/model_summary.h"
 #include "learner/cli/export_source.h"
@@ -135,13 +136,14 @@ static tg_status copy_file(const char *from, const char *to, const char *name, t
     return st;
 }
 
-/* Text of a settings file, NULL when it is not there. */
+/* Text of a settings file, NULL when it is not there. One that is no JSON object is not replaced by an empty one. */
 static tg_status read_text(const char *folder, const char *name, tg_buf *out, tg_error *err) {
     if (!tg_folder_has(folder, name)) return TG_OK;
-    char *path = tg_path_join(folder, name);
-    tg_status st =
-        path ? tg_file_read(path, 4 << 20, out, err) : tg_fail_nomem(err, strlen(folder));
-    tg_free(path);
+    tg_config_json settings;
+    tg_status st = tg_config_json_open(&settings, folder, name, err);
+    if (st != TG_OK) return st;
+    st = tg_file_read(settings.path, 4 << 20, out, err);
+    tg_config_json_close(&settings);
     return st;
 }
 

@@ -2,10 +2,9 @@
  * before it have the same keys in config.json. */
 #include "learner/policy/gen_settings.h"
 
-#include "common/base/alloc.h"
-#include "common/base/file.h"
+#include "common/nn/family/config_json.h"
+#include "common/nn/tensor_set.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,19 +49,14 @@ tg_status tg_gen_model_defaults(const tg_node **node, const char *folder, tg_are
     if (*node && (*node)->kind != TG_NODE_MAP) return TG_OK; /* the reader says what is wrong */
     tg_status st = TG_OK;
     for (int legacy = 0; legacy < 2; legacy++) {
-        char *path = tg_path_join(folder, legacy ? "config.json" : "generation_config.json");
-        const char *file = path ? tg_arena_strdup(arena, path) : NULL;
-        tg_free(path);
-        if (!file) return tg_fail_nomem(err, 0);
-        if (!tg_path_exists(file)) continue;
-        json_error_t why;
-        json_t *root = json_load_file(file, 0, &why);
-        if (!json_is_object(root))
-            st = tg_fail(err, TG_DATA, "%s: line %d: %s", file, root ? 1 : why.line,
-                         root ? "expected a JSON object" : why.text);
-        else
-            st = merge(node, root, file, arena, err);
-        json_decref(root);
+        const char *name = legacy ? "config.json" : "generation_config.json";
+        if (!tg_folder_has(folder, name)) continue;
+        tg_config_json config;
+        st = tg_config_json_open(&config, folder, name, err);
+        if (st != TG_OK) return st;
+        const char *file = tg_arena_strdup(arena, config.path);
+        st = file ? merge(node, config.root, file, arena, err) : tg_fail_nomem(err, 0);
+        tg_config_json_close(&config);
         break;
     }
     return st;

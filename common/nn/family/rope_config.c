@@ -108,8 +108,21 @@ static const tg_config_json *holder(const tg_config_json *sub, const tg_config_j
     return json_object_get(sub->root, key) ? sub : top;
 }
 
+/* Taken for none they would be another model. */
+static tg_status check_objects(const tg_config_json *c, tg_error *err) {
+    static const char *const keys[] = {"rope_scaling", "rope_parameters"};
+    for (size_t i = 0; i < TG_COUNT_OF(keys); i++) {
+        const json_t *v = json_object_get(c->root, keys[i]);
+        if (v && !json_is_null(v) && !json_is_object(v))
+            return tg_fail(err, TG_DATA, "%s: %s: expected an object", c->path, keys[i]);
+    }
+    return TG_OK;
+}
+
 tg_status tg_rope_read(tg_arch *a, const tg_config_json *c, double part, tg_error *err) {
     tg_rope *r = &a->rope;
+    tg_status st = check_objects(c, err);
+    if (st != TG_OK) return st;
     json_t *object = json_object_get(c->root, "rope_scaling"), *empty = NULL;
     if (!json_is_object(object) || !json_object_size(object))
         object = json_object_get(c->root, "rope_parameters");
@@ -119,7 +132,7 @@ tg_status tg_rope_read(tg_arch *a, const tg_config_json *c, double part, tg_erro
     bool neox_base =
         json_object_get(c->root, "rotary_emb_base") && !json_object_get(c->root, "rope_theta");
     bool neox_part = json_object_get(c->root, "rotary_pct") != NULL;
-    tg_status st = check_keys(&sub, err);
+    st = check_keys(&sub, err);
     if (st == TG_OK) {
         const tg_config_json *from = holder(&sub, c, "rope_theta");
         st = tg_config_json_float(from, from == c && neox_base ? "rotary_emb_base" : "rope_theta",
