@@ -267,7 +267,7 @@ int tg_cmd_export(int argc, char **argv) {
     st = j ? parse_dtype(j, dtype, &err) : tg_fail_nomem(&err, sizeof *j);
     if (st == TG_OK) st = parse_size(size, &j->opts.shard_bytes, &err);
     const char *out = args.n_positional > 1 && !summary ? args.positional[1] : NULL;
-    if (st == TG_OK && !out && !summary && !dry)
+    if (st == TG_OK && (!out || !out[0]) && !summary && !dry)
         st = tg_fail(&err, TG_USAGE, "a folder to write is missing (or --summary)");
     if (st == TG_OK) st = run(j, args.positional[0], base, out, dry, overwrite, &err);
     if (j) tg_export_source_fini(&j->source);

@@ -93,6 +93,7 @@ check "overwritten by a model without a value head" "$textgen" export plain old 
 check "which has none then" test ! -e old/value_head.safetensors -a ! -e old/incoming.tmp -a ! -e old/model.safetensors.index.json
 refused "onto itself" 64 'is the source' "$textgen" export one one/ --overwrite
 refused "no target" 64 'folder to write is missing' "$textgen" export one
+refused "an empty target" 64 'folder to write is missing' "$textgen" export one ''
 refused "a wrong type" 64 'expected f32, bf16, f16 or keep' "$textgen" export one x --dtype int3
 refused "a wrong size" 64 'expected a size' "$textgen" export one x --shard-size big
 refused "nothing there" 66 'nowhere' "$textgen" export nowhere x
