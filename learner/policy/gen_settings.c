@@ -11,7 +11,8 @@
 const tg_opt tg_gen_options[] = {
     TG_OPT_BOOL(S, do_sample, "false",
                 "Sample from the distribution; false takes the most probable token."),
-    TG_OPT_FLOAT(S, temperature, "1.0", 1e-6, 1e6, "Logits are divided by this before sampling."),
+    TG_OPT_FLOAT(S, temperature, "1.0", 0, 1e6,
+                 "Logits are divided by this before sampling, which needs more than 0."),
     TG_OPT_INT(S, top_k, "50", 0, 1e9, "Sample only from the k most probable tokens; 0 is off."),
     TG_OPT_FLOAT(S, top_p, "1.0", 0, 1,
                  "Sample only from the smallest set with this probability; 1 is off."),
@@ -116,6 +117,21 @@ tg_status tg_gen_settings_read(tg_gen_settings *s, const tg_node *node, const ch
     return st == TG_OK ? read_nodes(s, path, arena, err) : st;
 }
 
+/* Smaller ones could make logits infinite. */
+#define COLDEST 1e-30
+
+/* What only matters to samples: without them a folder may say temperature 0. */
+static tg_status check_sampling(const tg_gen_settings *s, const char *path, tg_error *err) {
+    if (s->temperature < COLDEST)
+        return tg_fail(err, TG_CONFIG,
+                       "%s.temperature: expected a number from %g to 1000000 when sampling, found "
+                       "%g; do_sample: false takes the most probable token",
+                       path, COLDEST, s->temperature);
+    if (s->typical_p <= 0)
+        return tg_fail(err, TG_CONFIG, "%s.typical_p: expected more than 0", path);
+    return TG_OK;
+}
+
 /* Values that transformers refuses together. */
 static tg_status check_beams(const tg_gen_settings *s, const char *path, tg_error *err) {
     if (s->num_beam_groups > 1) {
@@ -144,9 +160,7 @@ static tg_status check_beams(const tg_gen_settings *s, const char *path, tg_erro
                        "%s.num_return_sequences: greedy search has one result; give do_sample or "
                        "num_beams",
                        path);
-    if (s->typical_p <= 0 && s->do_sample)
-        return tg_fail(err, TG_CONFIG, "%s.typical_p: expected more than 0", path);
-    return TG_OK;
+    return s->do_sample ? check_sampling(s, path, err) : TG_OK;
 }
 
 tg_status tg_gen_settings_supported(const tg_gen_settings *s, const char *path, tg_error *err) {
@@ -178,6 +192,30 @@ tg_status tg_gen_settings_supported(const tg_gen_settings *s, const char *path, 
                        "this version",
                        path);
     return check_beams(s, path, err);
+}
+
+static tg_status check_ids(const tg_id_list *list, const char *key, int V, const char *path,
+                           tg_error *err) {
+    for (int i = 0; i < list->n; i++)
+        if (list->ids[i] >= V)
+            return tg_fail(err, TG_CONFIG,
+                           "%s.%s: expected token ids of the model, 0 to %d, found %d", path, key,
+                           V - 1, list->ids[i]);
+    return TG_OK;
+}
+
+tg_status tg_gen_settings_fit(const tg_gen_settings *s, int V, const char *path, tg_error *err) {
+    tg_status st = TG_OK;
+    for (int i = 0; st == TG_OK && i < s->n_bad_words; i++)
+        st = check_ids(&s->bad_words[i], "bad_words_ids", V, path, err);
+    for (int i = 0; st == TG_OK && i < s->n_biases; i++)
+        st = check_ids(&s->biases[i].sequence, "sequence_bias", V, path, err);
+    for (int i = 0; st == TG_OK && i < s->n_stops; i++)
+        st = check_ids(&s->stops[i], "stop_ids", V, path, err);
+    if (st == TG_OK) st = check_ids(&s->forced_eos, "forced_eos_token_id", V, path, err);
+    if (st != TG_OK || s->forced_bos_token_id == INT64_MIN) return st;
+    const int32_t bos = (int32_t)s->forced_bos_token_id;
+    return check_ids(&(tg_id_list){&bos, 1}, "forced_bos_token_id", V, path, err);
 }
 
 void tg_gen_set_eos(tg_gen_settings *s, int32_t id) {

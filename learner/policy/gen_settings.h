@@ -103,6 +103,11 @@ tg_status tg_gen_model_defaults(const tg_node **node, const char *folder, tg_are
 tg_status tg_gen_settings_supported(const tg_gen_settings *s, const char *path,
                                     tg_error *err) TG_MUST_CHECK;
 
+/* TG_CONFIG naming the key: tokens to forbid, favour, force or stop at that a model of V tokens does not have. Others may be
+ * there for a larger vocabulary: end tokens, padding, suppressed ones. */
+tg_status tg_gen_settings_fit(const tg_gen_settings *s, int V, const char *path,
+                              tg_error *err) TG_MUST_CHECK;
+
 void tg_gen_set_eos(tg_gen_settings *s, int32_t id); /* one end token, or none (-1) */
 bool tg_gen_is_eos(const tg_gen_settings *s, int32_t token);
 

@@ -67,6 +67,7 @@ tg_status tg_generator_create(tg_generator **out, tg_model *m, const tg_gen_sett
     *out = NULL;
     TG_ASSERT(caps.slots > 0 && caps.len > 0);
     tg_status st = tg_gen_settings_supported(s, "generation_kwargs", err);
+    if (st == TG_OK) st = tg_gen_settings_fit(s, m->arch.vocab_size, "generation_kwargs", err);
     if (st == TG_OK && !tg_node_is_null(s->stop_strings) && !s->stop_text)
         st = tg_fail(err, TG_UNSUPPORTED,
                      "generation_kwargs.stop_strings: needs a tokenizer, and there is none; give "
@@ -170,15 +171,18 @@ static tg_status check_request(const tg_generator *g, uint64_t id, int n, int n_
     if (n < 1)
         return tg_fail(err, TG_DATA, "sequence %llu: the prompt has no token",
                        (unsigned long long)id);
+    const int positions = g->model->arch.max_positions;
     if (g->seq2seq && n > g->max_src)
         return tg_fail(err, TG_DATA, "sequence %llu: a source of %d tokens, room is for %d",
-                       (unsigned long long)id, n, g->max_src);
+                       (unsigned long long)id, n, n > positions ? positions : g->max_src);
     /* The last new token is never fed back, so it needs no place in the cache. */
-    if (n_prompt + max_new - 1 > g->max_len)
+    const int64_t need = n_prompt + max_new - 1;
+    if (need > g->max_len)
         return tg_fail(err, TG_DATA,
                        "sequence %llu: %d prompt tokens and %lld new ones do not fit the %d "
                        "positions there are",
-                       (unsigned long long)id, n_prompt, (long long)max_new, g->max_len);
+                       (unsigned long long)id, n_prompt, (long long)max_new,
+                       need > positions ? positions : g->max_len);
     return TG_OK;
 }
 

@@ -62,7 +62,7 @@ TEST(what_is_wrong_is_said_with_its_key) {
         {"{early_stopping: sometimes}", "early_stopping"},
         {"{exponential_decay_length_penalty: [1]}", "exponential_decay_length_penalty"},
         {"{sequence_bias: [[1, 2]]}", "sequence_bias"},
-        {"{temperature: 0}", "temperature"},
+        {"{temperature: -1}", "temperature"},
         {"{num_beam: 3}", "num_beams"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -73,6 +73,51 @@ TEST(what_is_wrong_is_said_with_its_key) {
                  "%s: %s", cases[i][0], err.msg);
         tg_arena_fini(&arena);
     }
+}
+
+/* transformers runs a greedy search whatever the temperature; folders have 0. */
+TEST(what_samples_need_is_asked_when_sampling) {
+    static const struct {
+        const char *text, *key; /* NULL: fine */
+    } cases[] = {
+        {"{temperature: 0}", NULL},
+        {"{temperature: 0, num_beams: 2}", NULL},
+        {"{temperature: 0, do_sample: true}", "kw.temperature"},
+        {"{temperature: 1e-12, do_sample: true}", NULL},
+        {"{typical_p: 0}", NULL},
+        {"{typical_p: 0, do_sample: true}", "kw.typical_p"},
+    };
+    for (size_t i = 0; i < TG_COUNT_OF(cases); i++) {
+        tg_arena arena = {0};
+        tg_gen_settings s;
+        CHECK_OK(read_text(&s, cases[i].text, &arena));
+        CHECK_EQ(tg_gen_settings_supported(&s, "kw", &err), cases[i].key ? TG_CONFIG : TG_OK);
+        if (cases[i].key) CHECK(strstr(err.msg, cases[i].key) != NULL);
+        tg_arena_fini(&arena);
+    }
+}
+
+TEST(tokens_that_the_model_does_not_have_are_named) {
+    static const char *const cases[][2] = {
+        {"{bad_words_ids: [[3], [4, 20, 5]]}", "kw.bad_words_ids"},
+        {"{sequence_bias: [[[20], 1.5]]}", "kw.sequence_bias"},
+        {"{stop_ids: [[7, 21]]}", "kw.stop_ids"},
+        {"{forced_bos_token_id: 20}", "kw.forced_bos_token_id"},
+        {"{forced_eos_token_id: [1, 20]}", "kw.forced_eos_token_id"},
+    };
+    tg_arena arena = {0};
+    tg_gen_settings s;
+    for (size_t i = 0; i < TG_COUNT_OF(cases); i++) {
+        CHECK_OK(read_text(&s, cases[i][0], &arena));
+        CHECK_OK(tg_gen_settings_fit(&s, 30, "kw", &err));
+        CHECK_EQ(tg_gen_settings_fit(&s, 20, "kw", &err), TG_CONFIG);
+        CHECK(strstr(err.msg, cases[i][1]) && strstr(err.msg, "0 to 19, found 2"));
+    }
+    /* a small model with the tokens of a large one's config */
+    CHECK_OK(
+        read_text(&s, "{eos_token_id: 50256, pad_token_id: 50256, suppress_tokens: [99]}", &arena));
+    CHECK_OK(tg_gen_settings_fit(&s, 20, "kw", &err));
+    tg_arena_fini(&arena);
 }
 
 static const char *write_file(const char *folder, const char *name, const char *text) {
