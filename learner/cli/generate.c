@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CHUNK = 1024, SLOTS = 32, LEN_STEP = 64 };
+enum { CHUNK = 1024, CHUNK_RESULTS = 1 << 20, SLOTS = 32, LEN_STEP = 64 };
 
 typedef struct line {
     long number;
@@ -195,8 +195,8 @@ static tg_status make_room(job *j, tg_error *err) {
 }
 
 /* What is wrong with a line becomes its result. */
-static tg_status add_lines(job *j, tg_error *err) {
-    for (int i = 0; i < j->n_lines; i++) {
+static tg_status add_lines(job *j, int first, int end, tg_error *err) {
+    for (int i = first; i < end; i++) {
         line *l = &j->lines[i];
         if (l->bad) continue;
         tg_error why = {0};
@@ -209,12 +209,36 @@ static tg_status add_lines(job *j, tg_error *err) {
     return TG_OK;
 }
 
+static tg_status run_lines(job *j, int first, int end, tg_error *err) {
+    tg_status st = add_lines(j, first, end, err);
+    while (st == TG_OK && tg_generator_active(j->generator))
+        st = tg_generator_advance(j->generator, keep_result, j, err);
+    if (st != TG_OK) tg_generator_destroy(&j->generator); /* it cannot go on */
+    return st;
+}
+
+/* After a sequence that found no next token, which ends all that run beside it: only its own line has no result then. */
+static tg_status run_one_by_one(job *j, tg_error *err) {
+    forget_results(j);
+    for (int i = 0; i < j->n_lines; i++) {
+        tg_status st = make_room(j, err);
+        if (st != TG_OK) return st;
+        st = run_lines(j, i, i + 1, err);
+        if (st == TG_DATA)
+            mark_bad(j, &j->lines[i], err);
+        else if (st != TG_OK)
+            return st;
+    }
+    return TG_OK;
+}
+
 /* Generates for the gathered lines and prints them. */
 static tg_status flush(job *j, tg_error *err) {
     tg_status st = j->n_lines ? make_room(j, err) : TG_OK;
-    if (st == TG_OK && j->n_lines) st = add_lines(j, err);
-    while (st == TG_OK && j->generator && tg_generator_active(j->generator))
-        st = tg_generator_advance(j->generator, keep_result, j, err);
+    if (st == TG_OK && j->n_lines) {
+        st = run_lines(j, 0, j->n_lines, err);
+        if (st == TG_DATA) st = run_one_by_one(j, err);
+    }
     for (int i = 0; i < j->n_lines && st == TG_OK; i++) st = print_line(j, i, err);
     if (st == TG_OK) st = tg_stdout_write(&j->out, err);
     forget_results(j);
@@ -321,7 +345,8 @@ static tg_status job_open(job *j, const tg_gen_kwargs *kwargs, const tg_args *ar
     if (st != TG_OK) return st;
     j->settings.stop_text = j->stops;
     j->per_line = j->settings.num_return_sequences;
-    j->chunk = isatty(STDIN_FILENO) ? 1 : CHUNK;
+    j->chunk = (int)TG_MAX(TG_MIN(CHUNK_RESULTS / j->per_line, (int64_t)CHUNK), (int64_t)1);
+    if (isatty(STDIN_FILENO)) j->chunk = 1;
     j->lines = tg_alloc_array((size_t)j->chunk, sizeof *j->lines);
     j->results = tg_alloc_array((size_t)j->chunk * (size_t)j->per_line, sizeof *j->results);
     if (!j->lines || !j->results)

@@ -40,7 +40,17 @@ says "whatever room others need" 65 'do not fit the 2048' "{\"ids\": [$(printf '
 says "tokens of another model" 78 'bad_words_ids: .* 0 to 22, found 23' '{"ids": [5]}' --model "$models/llama" 'bad_words_ids=[[5], [3, 23]]'
 says "temperature 0 is no matter of a greedy search" 0 '"end": "length"' '{"ids": [5]}' --model "$models/llama" temperature=0 max_new_tokens=2
 says "but of a sample" 78 'temperature: expected a number from .* found 0' '{"ids": [5]}' --model "$models/llama" temperature=0 do_sample=true
+says "room for many results of each prompt" 65 'line 1: .*not a token id' '{"ids": [-1]}' --model "$models/llama" do_sample=true num_return_sequences=1000000 max_new_tokens=1
 says "every token forbidden" 65 'every token is forbidden' '{"ids": [5]}' --model "$models/llama" "suppress_tokens=[$(seq -s, 0 22)]"
+
+# a line that finds no next token is the only one without a result
+lines=$(printf '{"ids": [5]}\n{"ids": [%s]}\n{"ids": [6]}\n' "$(seq -s, 0 21)")
+for options in '' 'num_beams=2' 'do_sample=true num_return_sequences=2'; do
+    # shellcheck disable=SC2086
+    out=$(run "$lines" --model "$models/llama" no_repeat_ngram_size=1 max_new_tokens=2 eos_token_id=50 $options)
+    same "one line without a token, $options" "$(grep -n 'every token is forbidden' <<<"$out" | cut -c1-19)" '2:{"error": "line 2'
+    same "others with theirs, $options" "$(grep -c '"end": "length"' <<<"$out")" 2
+done
 
 # prompts together and one by one: the same bytes
 lines=$(for i in 3 8 11 5 7; do echo "{\"ids\": [$i, 4, $i, 9]}"; done)
