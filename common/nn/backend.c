@@ -46,6 +46,10 @@ tg_status tg_backend_open(tg_backend **out, const char *name, int n_threads, tg_
     *out = NULL;
     const struct tg_backend_ops *vtable = find(name, err);
     if (!vtable) return TG_CONFIG;
+    if (n_threads < 0)
+        return tg_fail(err, TG_CONFIG,
+                       "threads: expected a whole number from 0 (one per CPU) on, found %d",
+                       n_threads);
     tg_backend *be = tg_alloc(sizeof *be);
     if (!be) return tg_fail_nomem(err, sizeof *be);
     be->vtable = vtable;
