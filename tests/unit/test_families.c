@@ -174,8 +174,9 @@ TEST(what_is_not_built_is_refused_by_name) {
         {"opt", "word_embed_proj_dim", "\"8\"", TG_DATA},
         {"bloom", "apply_residual_connection_post_layernorm", "true", TG_UNSUPPORTED},
         {"gptj", "rotary_dim", "null", TG_UNSUPPORTED},
-        {"gpt_neo", "attention_types", "[[[\"global\", \"sparse\"], 1]]", TG_UNSUPPORTED},
-        {"gpt_neo", "attention_types", "[[[\"global\"], 1]]", TG_DATA},
+        {"gpt_neo", "attention_layers", "[\"global\", \"sparse\"]", TG_UNSUPPORTED},
+        {"gpt_neo", "attention_layers", "[\"global\"]", TG_DATA},
+        {"mistral", "layer_types", "[\"chunked_attention\", \"full_attention\"]", TG_UNSUPPORTED},
         {"gemma2", "layer_types", "[\"chunked_attention\", \"full_attention\"]", TG_UNSUPPORTED},
         {"gemma", "use_bidirectional_attention", "true", TG_UNSUPPORTED},
         {"bart", "encoder_attention_heads", "null", TG_DATA},
@@ -189,11 +190,16 @@ TEST(what_is_not_built_is_refused_by_name) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_refused(cases[i].family, cases[i].key, cases[i].value, cases[i].status);
     tg_arch arch;
-    static const char *const ropes[] = {"{\"rope_type\":\"longrope\"}", "{\"mrope_section\":[1]}",
+    static const char *const ropes[] = {"{\"rope_type\":\"longrope\"}",
+                                        "{\"mrope_section\":[1]}",
                                         "{\"full_attention\":{\"rope_type\":\"default\"}}",
-                                        "{\"rope_type\":\"linear\"}"};
-    static const char *const words[] = {"longrope", "mrope_section", "full_attention", "factor"};
-    for (size_t i = 0; i < 4; i++) {
+                                        "{\"rope_type\":\"linear\"}",
+                                        "{\"rope_type\":\"llama3\",\"factor\":2}",
+                                        "{\"rope_type\":\"linear\",\"factor\":2,"
+                                        "\"partial_rotary_factor\":0.5}"};
+    static const char *const words[] = {"longrope", "mrope_section",   "full_attention",
+                                        "factor",   "low_freq_factor", "partial_rotary_factor"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         char folder[700], path[800];
         snprintf(folder, sizeof folder, "%s/rope", tg_test_tmpdir());
         CHECK_OK(tg_dir_create(folder, &err));

@@ -205,7 +205,7 @@ TEST(bad_configs_are_refused_with_file_key_and_reason) {
         {"{\"model_type\":\"gpt2\",\"n_embd\":10,\"n_head\":3}", TG_DATA, "multiple of n_head"},
         {"{\"model_type\":\"gpt2\",\"n_layer\":1000000}", TG_DATA, "n_layer"},
         {"{\"model_type\":\"gpt2\",\"vocab_size\":-1}", TG_DATA, "vocab_size"},
-        {"{\"model_type\":\"gpt2\",\"activation_function\":\"relu\"}", TG_UNSUPPORTED, "relu"},
+        {"{\"model_type\":\"gpt2\",\"activation_function\":\"mish\"}", TG_UNSUPPORTED, "mish"},
         {"{\"model_type\":\"gpt2\",\"add_cross_attention\":true}", TG_UNSUPPORTED,
          "add_cross_attention"},
         {"{\"model_type\":\"gpt2\",\"tie_word_embeddings\":\"yes\"}", TG_DATA,

@@ -51,13 +51,16 @@ bool tg_keys_write(const tg_key *keys, const tg_arch *arch, json_t *object, cons
 /* Activation functions by Hugging Face's names; false: there is none of that name. */
 bool tg_act_find(const char *name, tg_act *out);
 const char *tg_act_name(tg_act act);
+/* The function that `key` names, def where it is absent. TG_UNSUPPORTED: there is none of that name. */
+tg_status tg_act_read(const tg_config_json *config, const char *key, tg_act def, tg_act *out,
+                      tg_error *err) TG_MUST_CHECK;
 
 /* n_kv_heads, head_dim and mlp_width where config.json left them to be derived; TG_DATA when they do not fit. */
 tg_status tg_decoder_sizes(tg_arch *arch, const tg_config_json *config, int mlp_factor,
                            tg_error *err) TG_MUST_CHECK;
 
-/* arch->rope from rope_parameters, rope_scaling, rope_theta and the names of old files; `part` of each head is turned unless config.json
- * says otherwise. */
+/* arch->rope from rope_parameters, rope_scaling, rope_theta and the names of old files; `part` of each head is turned, below 1 unless
+ * config.json says otherwise. */
 tg_status tg_rope_read(tg_arch *arch, const tg_config_json *config, double part,
                        tg_error *err) TG_MUST_CHECK;
 bool tg_rope_write(const tg_arch *arch, json_t *object);

@@ -64,8 +64,10 @@ bool tg_family_is_head(const tg_family *f, const char *name) {
 }
 
 bool tg_family_is_embed_alias(const tg_family *f, const char *name) {
-    for (size_t i = 0; f->embed_aliases && f->embed_aliases[i]; i++)
-        if (!strcmp(f->embed_aliases[i], name)) return true;
+    for (size_t i = 0; f->embed_aliases && f->embed_aliases[i]; i++) {
+        const char *alias = f->embed_aliases[i];
+        if (!strcmp(alias, name) || !strcmp(alias + strlen(f->prefix), name)) return true;
+    }
     return false;
 }
 
@@ -86,7 +88,11 @@ int tg_family_match(const tg_family *f, const tg_arch *arch, const tg_params *pa
                     const char *file_name) {
     char renamed[TG_PARAM_NAME_MAX];
     const char *name = today(file_name, renamed, sizeof renamed);
+    const char *bare = tg_str_starts(name, f->prefix) ? name + strlen(f->prefix) : name;
+    char full[TG_PARAM_NAME_MAX];
+    int len = snprintf(full, sizeof full, "%s%s", f->prefix, bare);
     int hit = index_of(params, name);
+    if (hit < 0 && len > 0 && (size_t)len < sizeof full) hit = index_of(params, full);
     if (hit >= 0) return hit;
     if (tg_family_is_head(f, name)) {
         if (arch->labels) return TG_MATCH_IGNORED; /* left over from when it was a language model */
@@ -97,10 +103,6 @@ int tg_family_match(const tg_family *f, const tg_arch *arch, const tg_params *pa
         if (arch->split_embed) return TG_MATCH_IGNORED; /* both stacks have their own */
         return (int)(tg_params_role(params, TG_ROLE_TOKEN_EMBED, -1) - params->list);
     }
-    const char *bare = tg_str_starts(name, f->prefix) ? name + strlen(f->prefix) : name;
-    char full[TG_PARAM_NAME_MAX];
-    int len = snprintf(full, sizeof full, "%s%s", f->prefix, bare);
-    hit = len > 0 && (size_t)len < sizeof full ? index_of(params, full) : TG_MATCH_UNKNOWN;
     for (size_t i = 0; hit < 0 && f->ignored[i]; i++)
         if (is_like(bare, f->ignored[i])) hit = TG_MATCH_IGNORED;
     return hit;

@@ -1,10 +1,9 @@
 /* GPT-2 (Radford et al. 2019): pre-norm layers, learned positions, fused qkv, gelu_new, tied head.
  * Linear weights are stored (inputs, outputs). Keys and defaults are those of transformers'
  * GPT2Config. */
-#include "common/nn/family/family.h"
+#include "common/nn/family/decoders.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define H "transformer.h.%d."
 static const tg_family_tensor tensors[] = {
@@ -63,14 +62,8 @@ static tg_status read_sizes(tg_arch *a, const tg_config_json *c, tg_error *err) 
 
 /* What this computation does not do is refused by name, never ignored. */
 static tg_status read_variants(tg_arch *a, const tg_config_json *c, tg_error *err) {
-    const char *activation;
-    tg_status st = tg_config_json_str(c, "activation_function", "gelu_new", &activation, err);
+    tg_status st = tg_act_read(c, "activation_function", TG_ACT_GELU_TANH, &a->act, err);
     if (st != TG_OK) return st;
-    if (strcmp(activation, "gelu_new") && strcmp(activation, "gelu_pytorch_tanh"))
-        return tg_fail(err, TG_UNSUPPORTED,
-                       "%s: activation_function: \"%.40s\" is not built into this version (there "
-                       "is: gelu_new)",
-                       c->path, activation);
     bool cross, scaled;
     st = tg_config_json_bool(c, "add_cross_attention", false, &cross, err);
     if (st != TG_OK) return st;
@@ -123,7 +116,7 @@ static bool write_config(const tg_arch *a, json_t *o) {
     failed |= json_object_set_new(
         o, "n_inner", a->mlp_width == 4 * a->width ? json_null() : json_integer(a->mlp_width));
     if (!json_object_get(o, "activation_function")) /* keep a synonym: its last bits differ there */
-        failed |= json_object_set_new(o, "activation_function", json_string("gelu_new"));
+        failed |= json_object_set_new(o, "activation_function", json_string(tg_act_name(a->act)));
     failed |= json_object_set_new(o, "layer_norm_epsilon", json_real(shortest(a->norm_eps)));
     failed |= json_object_set_new(o, "scale_attn_weights", json_boolean(!a->unscaled_attn));
     failed |= json_object_set_new(o, "scale_attn_by_inverse_layer_idx",

@@ -48,6 +48,18 @@ static const tg_key keys[] = {
     TG_TOKENS(50256, 50256, -1),
     TG_KEYS_END};
 
+static tg_status read_name(tg_arch *a, const json_t *item, int layer, const char *key,
+                           const tg_config_json *c, tg_error *err) {
+    const char *name = json_string_value(item);
+    if (!name || (strcmp(name, "global") && strcmp(name, "local")))
+        return tg_fail(
+            err, TG_UNSUPPORTED,
+            "%s: %s: \"%.40s\" is not built into this version (there are: global, local)", c->path,
+            key, name ? name : "?");
+    if (!strcmp(name, "local")) tg_layer_set_local(a, layer);
+    return TG_OK;
+}
+
 /* One entry of attention_types: [["global", "local"], 12] repeats the names 12 times. */
 static tg_status read_types(tg_arch *a, json_t *entry, int *layer, const tg_config_json *c,
                             tg_error *err) {
@@ -61,14 +73,9 @@ static tg_status read_types(tg_arch *a, json_t *entry, int *layer, const tg_conf
         size_t i;
         json_t *item;
         json_array_foreach(names, i, item) {
-            const char *name = json_string_value(item);
             if (*layer >= a->n_layers) return TG_OK; /* counted below by the caller */
-            if (!name || (strcmp(name, "global") && strcmp(name, "local")))
-                return tg_fail(err, TG_UNSUPPORTED,
-                               "%s: attention_types: \"%.40s\" is not built into this version "
-                               "(there are: global, local)",
-                               c->path, name ? name : "?");
-            if (!strcmp(name, "local")) tg_layer_set_local(a, *layer);
+            tg_status st = read_name(a, item, *layer, "attention_types", c, err);
+            if (st != TG_OK) return st;
             (*layer)++;
         }
         if (!json_array_size(names)) break;
@@ -76,8 +83,23 @@ static tg_status read_types(tg_arch *a, json_t *entry, int *layer, const tg_conf
     return TG_OK;
 }
 
+/* attention_layers, which transformers writes too and prefers: a name for each layer. */
+static tg_status read_listed(tg_arch *a, json_t *names, const tg_config_json *c, tg_error *err) {
+    if (!json_is_array(names) || json_array_size(names) != (size_t)a->n_layers)
+        return tg_fail(err, TG_DATA, "%s: attention_layers: expected a list of %d names", c->path,
+                       a->n_layers);
+    for (int i = 0; i < a->n_layers; i++) {
+        tg_status st =
+            read_name(a, json_array_get(names, (size_t)i), i, "attention_layers", c, err);
+        if (st != TG_OK) return st;
+    }
+    return TG_OK;
+}
+
 static tg_status read_layers(tg_arch *a, const tg_config_json *c, tg_error *err) {
     json_t *types = json_object_get(c->root, "attention_types"), *entry;
+    json_t *names = json_object_get(c->root, "attention_layers");
+    if (names && !json_is_null(names)) return read_listed(a, names, c, err);
     if (!types || json_is_null(types)) {
         if (a->n_layers != 24)
             return tg_fail(err, TG_DATA, "%s: attention_types: missing for %d layers", c->path,

@@ -14,6 +14,8 @@ static const struct {
     {"gelu_new", TG_ACT_GELU_TANH},
     {"gelu_pytorch_tanh", TG_ACT_GELU_TANH},
     {"gelu_fast", TG_ACT_GELU_TANH},
+    {"gelu_accurate", TG_ACT_GELU_TANH},
+    {"gelu_python_tanh", TG_ACT_GELU_TANH},
     {"gelu", TG_ACT_GELU},
     {"gelu_python", TG_ACT_GELU},
     {"relu", TG_ACT_RELU},
@@ -42,15 +44,16 @@ bool tg_act_find(const char *name, tg_act *out) {
     return false;
 }
 
-static tg_status read_act(const tg_key *k, tg_arch *a, const tg_config_json *c, tg_error *err) {
+tg_status tg_act_read(const tg_config_json *c, const char *key, tg_act def, tg_act *out,
+                      tg_error *err) {
     const char *name;
-    tg_status st = tg_config_json_str(c, k->key, tg_act_name((tg_act)k->def), &name, err);
+    tg_status st = tg_config_json_str(c, key, tg_act_name(def), &name, err);
     if (st != TG_OK) return st;
-    if (tg_act_find(name, &a->act)) return TG_OK;
+    if (tg_act_find(name, out)) return TG_OK;
     return tg_fail(err, TG_UNSUPPORTED,
                    "%s: %s: \"%.40s\" is not built into this version (there are: gelu, gelu_new, "
                    "gelu_pytorch_tanh, relu, silu, quick_gelu, tanh)",
-                   c->path, k->key, name);
+                   c->path, key, name);
 }
 
 static tg_status read_only(const tg_key *k, const tg_config_json *c, tg_error *err) {
@@ -76,7 +79,7 @@ static tg_status read_key(const tg_key *k, tg_arch *a, const tg_config_json *c, 
     case TG_KEY_BOOL: return tg_config_json_bool(c, k->key, k->def != 0, field(a, k), err);
     case TG_KEY_TOKEN:
         return tg_config_json_token(c, k->key, (int64_t)k->def, a->vocab_size, field(a, k), err);
-    case TG_KEY_ACT: return read_act(k, a, c, err);
+    case TG_KEY_ACT: return tg_act_read(c, k->key, (tg_act)k->def, &a->act, err);
     case TG_KEY_ONLY: return read_only(k, c, err);
     case TG_KEY_END: break;
     }

@@ -44,7 +44,8 @@ static const tg_family_tensor gemma2_tensors[] = {
 #undef W
 #undef L
 
-static const char *const ignored[] = {"layers.%d.self_attn.rotary_emb.inv_freq", NULL};
+static const char *const ignored[] = {"layers.%d.self_attn.rotary_emb.inv_freq",
+                                      "rotary_emb.inv_freq", NULL};
 
 #define SIZES(vocab_, width_, mlp_, layers_, heads_, kv_, dim_, positions_)                        \
     TG_SIZE("vocab_size", NULL, vocab_size, 1 << 24, vocab_),                                      \
@@ -110,8 +111,11 @@ static tg_status read_llama(tg_arch *a, const tg_config_json *c, tg_error *err) 
 
 static tg_status read_mistral(tg_arch *a, const tg_config_json *c, tg_error *err) {
     tg_status st = read_common(a, mistral_keys, c, err);
+    bool listed = false; /* as in Ministral, which transformers makes of such a file */
     if (st == TG_OK) st = tg_window_read(a, c, "sliding_window", 4096, err);
-    for (int i = 0; st == TG_OK && a->window && i < a->n_layers; i++) tg_layer_set_local(a, i);
+    if (st == TG_OK) st = tg_layer_types_read(a, c, &listed, err);
+    for (int i = 0; st == TG_OK && !listed && a->window && i < a->n_layers; i++)
+        tg_layer_set_local(a, i);
     return st;
 }
 

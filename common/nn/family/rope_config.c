@@ -75,37 +75,63 @@ static tg_status read_yarn(tg_rope *r, const tg_config_json *sub, tg_error *err)
     return TG_OK;
 }
 
+/* One that has no default. */
+static tg_status read_number(const tg_config_json *sub, const char *key, const char *kind,
+                             float *out, tg_error *err) {
+    if (!json_is_number(json_object_get(sub->root, key)))
+        return tg_fail(err, TG_DATA, "%s: rope_parameters: %s: expected a number for \"%s\"",
+                       sub->path, key, kind);
+    return tg_config_json_float(sub, key, 1e-3, 1e6, 1, out, err);
+}
+
+static tg_status read_llama3(tg_rope *r, const tg_config_json *sub, tg_error *err) {
+    tg_status st = read_number(sub, "low_freq_factor", "llama3", &r->low_freq, err);
+    if (st == TG_OK) st = read_number(sub, "high_freq_factor", "llama3", &r->high_freq, err);
+    if (st == TG_OK && r->high_freq <= r->low_freq)
+        st = tg_fail(err, TG_DATA,
+                     "%s: rope_parameters: high_freq_factor %g is not above "
+                     "low_freq_factor %g",
+                     sub->path, (double)r->high_freq, (double)r->low_freq);
+    return st;
+}
+
 static tg_status read_scaling(tg_arch *a, const tg_config_json *sub, const tg_config_json *top,
                               tg_error *err) {
     tg_rope *r = &a->rope;
     tg_status st = read_kind(r, sub, err);
     if (st != TG_OK || r->kind == TG_ROPE_DEFAULT) return st;
-    if (!json_is_number(json_object_get(sub->root, "factor")))
-        return tg_fail(err, TG_DATA, "%s: rope_parameters: factor: expected a number for \"%s\"",
-                       sub->path, kinds[r->kind]);
-    st = tg_config_json_float(sub, "factor", 1e-3, 1e6, 1, &r->factor, err);
-    if (st == TG_OK && (r->kind == TG_ROPE_LLAMA3 || r->kind == TG_ROPE_YARN)) {
+    if (r->kind == TG_ROPE_LLAMA3 || r->kind == TG_ROPE_YARN) {
         const char *key = "original_max_position_embeddings";
         const tg_config_json *from = json_object_get(top->root, key) ? top : sub;
         st = tg_config_json_int(from, key, NULL, 1, 1 << 24, a->max_positions,
                                 &r->original_positions, err);
     }
-    if (st == TG_OK && r->kind == TG_ROPE_LLAMA3)
-        st = tg_config_json_float(sub, "low_freq_factor", 1e-3, 1e6, 1, &r->low_freq, err);
-    if (st == TG_OK && r->kind == TG_ROPE_LLAMA3)
-        st = tg_config_json_float(sub, "high_freq_factor", 1e-3, 1e6, 4, &r->high_freq, err);
-    if (st == TG_OK && r->kind == TG_ROPE_LLAMA3 && r->high_freq <= r->low_freq)
-        st = tg_fail(err, TG_DATA,
-                     "%s: rope_parameters: high_freq_factor %g is not above "
-                     "low_freq_factor %g",
-                     sub->path, (double)r->high_freq, (double)r->low_freq);
+    if (st == TG_OK && r->kind == TG_ROPE_YARN &&
+        json_is_null(json_object_get(sub->root, "factor")))
+        r->factor = (float)((double)a->max_positions / r->original_positions);
+    else if (st == TG_OK)
+        st = read_number(sub, "factor", kinds[r->kind], &r->factor, err);
+    if (st == TG_OK && r->kind == TG_ROPE_LLAMA3) st = read_llama3(r, sub, err);
     if (st == TG_OK && r->kind == TG_ROPE_YARN) st = read_yarn(r, sub, err);
     return st;
 }
 
-static const tg_config_json *holder(const tg_config_json *sub, const tg_config_json *top,
-                                    const char *key) {
-    return json_object_get(sub->root, key) ? sub : top;
+/* From rope_parameters, or from the top of config.json, where GPT-NeoX has another name for it and reads no other. */
+static tg_status read_either(const tg_config_json *sub, const tg_config_json *top, const char *key,
+                             const char *top_key, double min, double max, double def, float *out,
+                             tg_error *err) {
+    bool inside = json_object_get(sub->root, key) != NULL;
+    return tg_config_json_float(inside ? sub : top, inside ? key : top_key, min, max, def, out,
+                                err);
+}
+
+/* transformers turns whole heads where GPT-NeoX turns a part: with the default angles it ignores the key, with others it fails. */
+static tg_status check_whole(const tg_rope *r, float turned, const tg_config_json *c,
+                             tg_error *err) {
+    if (r->kind == TG_ROPE_DEFAULT || turned >= 1) return TG_OK;
+    return tg_fail(err, TG_UNSUPPORTED,
+                   "%s: partial_rotary_factor: %g with \"%s\" is not built into this version",
+                   c->path, (double)turned, kinds[r->kind]);
 }
 
 /* Taken for none they would be another model. */
@@ -129,25 +155,21 @@ tg_status tg_rope_read(tg_arch *a, const tg_config_json *c, double part, tg_erro
     if (!json_is_object(object)) object = empty = json_object();
     if (!object) return tg_fail_nomem(err, 64);
     tg_config_json sub = {c->path, object};
-    bool neox_base =
-        json_object_get(c->root, "rotary_emb_base") && !json_object_get(c->root, "rope_theta");
-    bool neox_part = json_object_get(c->root, "rotary_pct") != NULL;
+    const bool partly = part < 1;
+    float turned = 1;
     st = check_keys(&sub, err);
-    if (st == TG_OK) {
-        const tg_config_json *from = holder(&sub, c, "rope_theta");
-        st = tg_config_json_float(from, from == c && neox_base ? "rotary_emb_base" : "rope_theta",
-                                  1, 1e12, 10000, &r->theta, err);
-    }
-    float turned = 0;
-    if (st == TG_OK) {
-        const tg_config_json *from = holder(&sub, c, "partial_rotary_factor");
-        st = tg_config_json_float(from,
-                                  from == c && neox_part ? "rotary_pct" : "partial_rotary_factor",
-                                  1e-6, 1, part, &turned, err);
-    }
+    if (st == TG_OK)
+        st = read_either(&sub, c, "rope_theta", partly ? "rotary_emb_base" : "rope_theta", 1, 1e12,
+                         10000, &r->theta, err);
+    if (st == TG_OK)
+        st = read_either(&sub, c, "partial_rotary_factor",
+                         partly ? "rotary_pct" : "partial_rotary_factor", 1e-6, 1, part, &turned,
+                         err);
     if (st == TG_OK) st = read_scaling(a, &sub, c, err);
+    if (st == TG_OK && !partly) st = check_whole(r, turned, c, err);
     json_decref(empty);
     if (st != TG_OK) return st;
+    if (!partly) turned = 1;
     r->dims = (int)((double)a->head_dim * (double)turned + 1e-6);
     if (r->dims < 2 || r->dims % 2)
         return tg_fail(err, TG_DATA,

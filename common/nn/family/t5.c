@@ -85,21 +85,21 @@ static const tg_key t5_keys[] = {SIZES(32128, 2048, 6, 8)};
 static const tg_key mt5_keys[] = {SIZES(250112, 1024, 8, 6)};
 #undef SIZES
 
-/* "relu", or "gated-gelu", where gelu is its approximation by tanh. */
+/* "relu", or "gated-gelu", where gelu is its approximation by tanh; what transformers takes it apart into has the last word. */
 static tg_status read_mlp(tg_arch *a, const tg_config_json *c, const char *def, tg_error *err) {
     const char *name;
     tg_status st = tg_config_json_str(c, "feed_forward_proj", def, &name, err);
     if (st != TG_OK) return st;
-    a->gated = !strncmp(name, "gated-", 6);
-    if (!strcmp(name, "gated-gelu")) {
+    const bool gated = !strncmp(name, "gated-", 6);
+    if (!strcmp(name, "gated-gelu"))
         a->act = TG_ACT_GELU_TANH;
-        return TG_OK;
-    }
-    if (tg_act_find(name + (a->gated ? 6 : 0), &a->act)) return TG_OK;
-    return tg_fail(err, TG_UNSUPPORTED,
-                   "%s: feed_forward_proj: \"%.40s\" is not built into this version (there are: "
-                   "relu, gelu, silu, gelu_new, and these with \"gated-\" before them)",
-                   c->path, name);
+    else if (!tg_act_find(name + (gated ? 6 : 0), &a->act))
+        return tg_fail(err, TG_UNSUPPORTED,
+                       "%s: feed_forward_proj: \"%.40s\" is not built into this version (there "
+                       "are: relu, gelu, silu, gelu_new, and these with \"gated-\" before them)",
+                       c->path, name);
+    st = tg_config_json_bool(c, "is_gated_act", gated, &a->gated, err);
+    return st == TG_OK ? tg_act_read(c, "dense_act_fn", a->act, &a->act, err) : st;
 }
 
 static tg_status read_shared(tg_arch *a, const tg_config_json *c, const tg_key *keys,
