@@ -154,7 +154,8 @@ static tg_status read_shared(tg_arch *a, const tg_config_json *c, const traits *
             head_sizes(a->width, a->enc_heads, &a->enc_head_dim, "encoder_attention_heads", c, err);
     if (st != TG_OK) return st;
     if (scaled) a->embed_scale = (float)sqrt(a->width);
-    if (a->start_id < 0) a->start_id = a->eos_id; /* mBART's answers begin with a language */
+    if (a->start_id < 0) a->start_id = a->bos_id; /* as generate() does */
+    if (a->start_id < 0) a->start_id = a->eos_id;
     a->n_kv_heads = a->n_heads;
     a->split_embed = !a->tied_head;
     a->src_vocab = a->vocab_size;
