@@ -4,6 +4,7 @@
 #include "common/base/alloc.h"
 #include "common/base/check.h"
 #include "common/base/file.h"
+#include "common/base/log.h"
 #include "common/config/args.h"
 #include "common/nn/family/config_json.h"
 #include "common/nn/model_files.h"
@@ -19,6 +20,7 @@ typedef struct export_job {
     tg_export_source source;
     tg_save_opts opts;
     bool keep_dtype;
+    size_t infinite; /* numbers that f16 cannot hold */
     /* of the network being written */
     tg_arch arch;
     tg_params params;
@@ -147,6 +149,18 @@ static tg_status read_text(const char *folder, const char *name, tg_buf *out, tg
     return st;
 }
 
+/* As tg_weights_read; numbers above 65504 have no f16, and become infinite there. */
+static tg_status read_numbers(void *arg, size_t i, size_t begin, size_t count, tg_dtype as,
+                              void *out, tg_error *err) {
+    enum { INFINITE = 0x7c00, NUMBER = 0x7fff };
+    export_job *j = arg;
+    tg_status st = tg_weights_read(&j->weights, i, begin, count, as, out, err);
+    const uint16_t *half = out;
+    for (size_t k = 0; st == TG_OK && as == TG_F16 && k < count; k++)
+        j->infinite += (half[k] & NUMBER) == INFINITE;
+    return st;
+}
+
 static tg_status write_network(void *arg, const char *folder, tg_error *err) {
     export_job *j = arg;
     const char *settings = j->source.settings;
@@ -158,8 +172,7 @@ static tg_status write_network(void *arg, const char *folder, tg_error *err) {
     for (size_t i = 0; i < TG_COUNT_OF(tokenizer_files) && st == TG_OK; i++)
         if (tg_folder_has(settings, tokenizer_files[i]))
             st = copy_file(settings, folder, tokenizer_files[i], err);
-    if (st == TG_OK)
-        st = tg_model_write_weights(folder, &j->params, j->opts, tg_weights_read, &j->weights, err);
+    if (st == TG_OK) st = tg_model_write_weights(folder, &j->params, j->opts, read_numbers, j, err);
     tg_buf_fini(&config);
     tg_buf_fini(&generation);
     return st;
@@ -221,6 +234,9 @@ static tg_status run(export_job *j, const char *source, const char *base, const 
     if (st == TG_OK && write) st = tg_model_write_folder(out, write_network, j, err);
     close_network(j);
     if (st == TG_OK && write && j->source.value) st = write_critic(j, out, err);
+    if (st == TG_OK && j->infinite)
+        tg_log_warn("export", "%zu weights are infinite as f16; bf16 has room for larger ones",
+                    j->infinite);
     return st;
 }
 
