@@ -124,9 +124,11 @@ tg_status tg_arch_check(const tg_arch *a, tg_error *err) {
         st = check_stack(&encoder, "the encoder's ", err);
     }
     if (st != TG_OK) return st;
-    if (a->rope.dims < 0 || a->rope.dims > a->head_dim || a->rope.dims % 2)
-        return tg_fail(err, TG_DATA, "model: %d rotary dimensions in heads of %d", a->rope.dims,
-                       a->head_dim);
+    const int turned[] = {a->rope.dims, a->local_rope.dims};
+    for (int i = 0; i < 2; i++)
+        if (turned[i] < 0 || turned[i] > a->head_dim || turned[i] % 2)
+            return tg_fail(err, TG_DATA, "model: %d rotary dimensions in heads of %d", turned[i],
+                           a->head_dim);
     if (a->qkv_by_head && a->n_kv_heads != a->n_heads)
         return tg_fail(err, TG_DATA,
                        "model: qkv by head needs as many key heads (%d) as heads (%d)",

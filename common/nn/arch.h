@@ -65,6 +65,7 @@ typedef struct tg_arch {
     float embed_scale; /* on token embeddings; 0: none */
     int pos_offset;    /* row of the position table that belongs to position 0 */
     tg_rope rope;
+    tg_rope local_rope; /* of the local layers; dims 0: as the others */
     bool
         skip_pad; /* positions count the tokens that are not pad_id, which has the row before position 0 */
     bool narrow_embed; /* embeddings are embed_width wide, then multiplied to width */
@@ -96,6 +97,10 @@ typedef struct tg_arch {
     int32_t start_id;               /* seq2seq: what a decoder's text begins with; -1: none */
     int32_t bos_id, eos_id, pad_id; /* -1: none, or outside the vocabulary */
 } tg_arch;
+
+static inline bool tg_arch_is_local(const tg_arch *a, int layer) {
+    return a->local_layers[layer / 64] >> layer % 64 & 1;
+}
 
 /* The architecture of a folder, from its config.json alone: for checks and memory plans. */
 tg_status tg_arch_load(tg_arch *arch, const char *folder, tg_error *err) TG_MUST_CHECK;

@@ -110,7 +110,7 @@ static void attention(tg_fisher *f, const tg_pass_stack *s, const tg_trunk *tv, 
     tg_fisher_linear(t, tv, layer, TG_ROLE_QKV_W, f->twide, in.tangent, in.value, N, at.stride,
                      t->arch.width, false);
     if (t->arch.qk_norm) qk_norms(f, s, tv, layer);
-    tg_trunk_rope(t, f->twide, s->positions, N, false);
+    tg_trunk_rope(t, layer, f->twide, s->positions, N, false);
     t->be->ops->attention_tangent(
         t->be, f->tatt, (tg_attn_rows){a->qkv, a->qkv + at.k, a->qkv + at.v},
         (tg_attn_rows){f->twide, f->twide + at.k, f->twide + at.v}, t->bias ? f->tbias : NULL,

@@ -109,7 +109,7 @@ static void heads_in_backward(const tg_pass_stack *s, int layer, float *dqkv) {
     const tg_acts *a = &s->layers[layer];
     const tg_tensors *q = &t->layers[layer];
     int N = s->n_tokens, k = tg_trunk_heads(arch).k;
-    tg_trunk_rope(t, dqkv, s->positions, N, true);
+    tg_trunk_rope(t, layer, dqkv, s->positions, N, true);
     if (!arch->qk_norm) return;
     t->be->ops->rmsnorm_backward(t->be, dqkv, q->g[TG_ROLE_Q_NORM_W], dqkv, a->raw, a->rstd_q,
                                  q->w[TG_ROLE_Q_NORM_W], false,

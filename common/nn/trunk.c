@@ -70,7 +70,6 @@ tg_attn_dims tg_trunk_attn(const tg_trunk *t, int layer) {
     const tg_arch *a = &t->arch;
     double scale = score_scale(a);
     if (a->layer_scaled_attn) scale /= layer + 1;
-    bool local = a->local_layers[layer / 64] >> layer % 64 & 1;
     int step = tg_trunk_heads(a).step;
     return (tg_attn_dims){.H = a->n_heads,
                           .G = a->n_kv_heads,
@@ -79,7 +78,7 @@ tg_attn_dims tg_trunk_attn(const tg_trunk *t, int layer) {
                           .causal = a->kind != TG_KIND_ENCODER,
                           .q_step = step,
                           .kv_step = step,
-                          .window = local ? a->window : 0,
+                          .window = tg_arch_is_local(a, layer) ? a->window : 0,
                           .softcap = a->attn_softcap,
                           .slopes = t->slopes,
                           .bias = t->bias,
@@ -128,14 +127,18 @@ void tg_trunk_bias(const tg_trunk *t) {
                               2 * t->reach + 1, t->arch.n_heads, false);
 }
 
-void tg_trunk_rope(const tg_trunk *t, float *qkv, const int32_t *positions, int N, bool inverse) {
+void tg_trunk_rope(const tg_trunk *t, int layer, float *qkv, const int32_t *positions, int N,
+                   bool inverse) {
     const tg_arch *a = &t->arch;
     if (!a->rope.dims) return;
+    const bool local = t->local_rope && tg_arch_is_local(a, layer);
+    const tg_rope *r = local ? &a->local_rope : &a->rope;
+    const float *table = local ? t->local_rope : t->rope;
     tg_heads at = tg_trunk_heads(a);
-    tg_rope_dims d = {N, a->n_heads, at.stride, at.step, a->rope.dims, a->rope.pairs, inverse};
+    tg_rope_dims d = {N, a->n_heads, at.stride, at.step, r->dims, r->pairs, inverse};
     if (!a->qkv_by_head) d.H += a->n_kv_heads; /* keys lie behind the queries */
-    t->be->ops->rope(t->be, qkv, positions, t->rope, d);
-    if (a->qkv_by_head) t->be->ops->rope(t->be, qkv + at.k, positions, t->rope, d);
+    t->be->ops->rope(t->be, qkv, positions, table, d);
+    if (a->qkv_by_head) t->be->ops->rope(t->be, qkv + at.k, positions, table, d);
 }
 
 tg_rms_dims tg_trunk_head_norm(const tg_arch *a, int N, int heads) {
@@ -201,7 +204,7 @@ void tg_trunk_qkv(const tg_trunk *t, int layer, const tg_acts *a, const int32_t 
         ops->rmsnorm_forward(t->be, a->qkv + k, a->rstd_k, a->raw + k, p->w[TG_ROLE_K_NORM_W],
                              arch->norm_eps, tg_trunk_head_norm(arch, N, arch->n_kv_heads));
     }
-    tg_trunk_rope(t, a->qkv, positions, N, false);
+    tg_trunk_rope(t, layer, a->qkv, positions, N, false);
 }
 
 void tg_trunk_act(const tg_trunk *t, float *act, const float *up, int N) {
@@ -315,9 +318,10 @@ static int reach_of(const tg_arch *arch, int positions) {
 
 void tg_carve_tables(tg_carve *c, const tg_arch *arch, int positions, bool train, tg_trunk *t) {
     const size_t P = (size_t)positions, H = (size_t)arch->n_heads;
-    t->rope = t->slopes = t->bias = t->dbias = NULL;
+    t->rope = t->local_rope = t->slopes = t->bias = t->dbias = NULL;
     t->buckets = NULL;
     if (arch->rope.dims) t->rope = tg_carve_f32(c, P, (size_t)arch->rope.dims);
+    if (arch->local_rope.dims) t->local_rope = tg_carve_f32(c, P, (size_t)arch->local_rope.dims);
     if (arch->alibi) t->slopes = tg_carve_f32(c, H, 1);
     if (!arch->rel_buckets) return;
     t->reach = reach_of(arch, positions);
@@ -330,14 +334,19 @@ void tg_carve_tables(tg_carve *c, const tg_arch *arch, int positions, bool train
 tg_status tg_trunk_fill_tables(tg_trunk *t, int positions, tg_error *err) {
     const tg_arch *arch = &t->arch;
     const size_t H = (size_t)arch->n_heads, reach = 2 * (size_t)t->reach + 1;
-    const size_t angles = t->rope ? (size_t)positions * (size_t)arch->rope.dims : 0;
+    const tg_rope *const ropes[] = {&arch->rope, &arch->local_rope};
+    float *const tables[] = {t->rope, t->local_rope};
+    const size_t angles =
+        (size_t)positions * (size_t)TG_MAX(arch->rope.dims, arch->local_rope.dims);
     const size_t n = TG_MAX(angles, TG_MAX(H, reach));
     if (!t->rope && !t->slopes && !t->bias) return TG_OK;
     float *host = tg_alloc_array(n, sizeof *host);
     if (!host) return tg_fail_nomem(err, n * sizeof *host);
-    if (t->rope) {
-        tg_rope_table(&arch->rope, positions, host);
-        tg_backend_upload(t->be, t->rope, host, angles * sizeof *host);
+    for (int i = 0; i < 2; i++) {
+        if (!tables[i]) continue;
+        tg_rope_table(ropes[i], positions, host);
+        tg_backend_upload(t->be, tables[i], host,
+                          (size_t)positions * (size_t)ropes[i]->dims * sizeof *host);
     }
     if (t->slopes) {
         tg_alibi_slopes(arch->n_heads, host);

@@ -33,6 +33,7 @@ typedef struct tg_trunk {
     tg_weight_form form; /* of what is packed */
     bool rounded;        /* matrix products round their operands to bf16 */
     float *rope;         /* device: table of rotary angles, or NULL; so are the others */
+    float *local_rope;   /* of the local layers, where theirs are others */
     float *slopes;       /* (n_heads) */
     float *bias;         /* (2 reach + 1, n_heads) REL_BIAS by distance, made by tg_trunk_bias */
     float *dbias;        /* the same, its gradient; training only */
@@ -147,7 +148,8 @@ void tg_trunk_bias(const tg_trunk *t);
 /* a->x -> a->qkv. */
 void tg_trunk_qkv(const tg_trunk *t, int layer, const tg_acts *a, const int32_t *positions, int N);
 /* Turns queries and keys to their positions, or their gradients back. */
-void tg_trunk_rope(const tg_trunk *t, float *qkv, const int32_t *positions, int N, bool inverse);
+void tg_trunk_rope(const tg_trunk *t, int layer, float *qkv, const int32_t *positions, int N,
+                   bool inverse);
 /* Layout of an RMS norm over the query or key heads. */
 tg_rms_dims tg_trunk_head_norm(const tg_arch *arch, int N, int heads);
 /* The norm before the MLP: its own, or the one before attention. */

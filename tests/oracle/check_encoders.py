@@ -19,7 +19,8 @@ from model_check import BUILD, compare, compare_gradients, compare_results, reop
 from wheel import wheel
 
 FAMILIES = ["bert", "roberta", "xlm-roberta", "distilbert", "albert"]
-CAUSAL = ["gpt2", "gpt_neo", "gptj", "gpt_neox", "opt", "bloom", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2"]
+CAUSAL = ["gpt2", "gpt_neo", "gptj", "gpt_neox", "opt", "bloom", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2",
+          "gemma3_text"]
 
 
 def random_settings(r, family):

@@ -36,25 +36,32 @@ def rope(r, positions, head_dim, partial=None):
 
 def llama_like(r, family):
     heads, head_dim = r.choice([1, 2, 4, 6]), r.choice([4, 8, 10, 16])
-    free = family in ("llama", "mistral", "qwen3", "gemma", "gemma2")
+    free = family in ("llama", "mistral", "qwen3", "gemma", "gemma2", "gemma3_text")
     positions = r.choice([12, 40, 70])
     s = dict(IDS, vocab_size=r.choice([7, 64, 301]), num_attention_heads=heads,
-             hidden_size=r.choice([w for w in (12, 20, 32) if family != "llama" or w % heads == 0]) if free else heads * head_dim,
+             hidden_size=r.choice([w for w in (12, 20, 32) if family not in ("llama", "gemma3_text") or w % heads == 0]) if free else heads * head_dim,
              num_key_value_heads=r.choice([k for k in (1, 2, 3, 6) if heads % k == 0]), intermediate_size=r.choice([9, 24, 48]),
              num_hidden_layers=r.choice([1, 2, 3]), max_position_embeddings=positions, rms_norm_eps=r.choice([1e-5, 1e-6]),
              tie_word_embeddings=r.random() < 0.5, rope_parameters=rope(r, positions, head_dim))
     if free:
         s["head_dim"] = head_dim
-    if family in ("llama", "qwen3", "gemma", "gemma2"):
+    if family in ("llama", "qwen3", "gemma", "gemma2", "gemma3_text"):
         s["attention_bias"] = r.random() < 0.4
     if family == "llama":
         s["mlp_bias"] = r.random() < 0.4
         s["hidden_act"] = r.choice(["silu", "gelu", "relu"])
-    if family in ("mistral", "gemma2"):
+    if family in ("mistral", "gemma2", "gemma3_text"):
         s["sliding_window"] = r.choice([None, 1, 3, 17]) if family == "mistral" else r.choice([1, 3, 17])
     if family in ("qwen2", "qwen3"):
         s.update(use_sliding_window=r.random() < 0.6, sliding_window=r.choice([2, 9]), max_window_layers=r.choice([0, 1, 2]))
-    if family == "gemma2":
+    if family == "gemma3_text":
+        s.update(r.choice([dict(sliding_window_pattern=r.choice([1, 2, 3])), {},
+                           dict(layer_types=[r.choice(["sliding_attention", "full_attention"]) for _ in range(s["num_hidden_layers"])])]))
+        both = (s["rope_parameters"], rope(r, positions, head_dim))
+        for angles in both:  # not looked for in types of layers
+            angles.pop("truncate", None)
+        s["rope_parameters"] = r.choice([None, dict(zip(("full_attention", "sliding_attention"), both))])
+    if family in ("gemma2", "gemma3_text"):
         s.update(attn_logit_softcapping=r.choice([None, 1.0, 50.0]), final_logit_softcapping=r.choice([None, 2.0, 30.0]),
                  query_pre_attn_scalar=r.choice([4, 30]))
     return s
@@ -131,7 +138,8 @@ def run_case(family, seed, scratch):
     return settings, failures
 
 
-FAMILIES = ["gpt_neo", "gptj", "gpt_neox", "opt", "bloom", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2"]
+FAMILIES = ["gpt_neo", "gptj", "gpt_neox", "opt", "bloom", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2",
+            "gemma3_text"]
 
 
 if __name__ == "__main__":

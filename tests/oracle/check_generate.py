@@ -32,7 +32,7 @@ BUILD = os.environ.get("BUILD", "build")
 CASES = int(os.environ.get("CASES", 6))
 SEED = int(os.environ.get("SEED", 100))
 TINY = "configs/models/tiny"
-CAUSAL = ["gpt_neo", "gptj", "gpt_neox", "opt", "bloom", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2"]
+CAUSAL = ["gpt_neo", "gptj", "gpt_neox", "opt", "bloom", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text"]
 SEQ2SEQ = ["t5", "mt5", "bart", "mbart", "marian", "pegasus", "blenderbot", "blenderbot-small"]
 OLD_READS = ["gpt_neo", "gptj", "opt", "bloom", "t5", "bart", "tiny"]  # configs that version 4 understands as we wrote them
 passed = failed = 0

@@ -41,6 +41,10 @@ GOLDENS = {
                    query_pre_attn_scalar=5),
     "opt_350m": dict(vocab_size=23, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, ffn_dim=20, word_embed_proj_dim=6,
                      do_layer_norm_before=False, max_position_embeddings=24, **IDS),
+    "gemma3_text": dict(LLAMA, num_hidden_layers=3, head_dim=6, sliding_window=4, query_pre_attn_scalar=5,
+                        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+                        rope_parameters=dict(full_attention=dict(rope_type="linear", rope_theta=500.0, factor=2.0),
+                                             sliding_attention=dict(rope_type="default", rope_theta=20.0))),
 }
 FAMILIES = {"opt_350m": "opt"}  # where it is not the golden's name
 

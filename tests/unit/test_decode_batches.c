@@ -131,6 +131,7 @@ static tg_arch wide_arch(const char *family) {
         a = tg_tiny_arch();
     }
     a.width *= 5, a.mlp_width *= 5, a.head_dim *= 5, a.rope.dims = a.rope.dims * 5 / 2 * 2;
+    a.local_rope.dims = a.local_rope.dims * 5 / 2 * 2;
     a.enc_head_dim *= 5, a.enc_mlp_width *= 5;
     a.vocab_size = VOCAB;
     a.src_vocab = VOCAB;
@@ -139,8 +140,9 @@ static tg_arch wide_arch(const char *family) {
 
 TEST(a_row_does_not_depend_on_its_batch) {
     static const char *const families[] = {
-        "gpt2",  "gpt_neo", "gptj",  "gpt_neox", "opt", "bloom", "llama", "mistral",
-        "qwen2", "qwen3",   "gemma", "gemma2",   "t5",  "mt5",   "bart",  "blenderbot"};
+        "gpt2",  "gpt_neo", "gptj",  "gpt_neox",   "opt",        "bloom",
+        "llama", "mistral", "qwen2", "qwen3",      "gemma",      "gemma2",
+        "t5",    "mt5",     "bart",  "blenderbot", "gemma3_text"};
     static const char *const backends[] = {"ref", "cpu"};
     for (size_t k = 0; k < sizeof backends / sizeof *backends; k++) {
         tg_backend *be;

@@ -61,6 +61,10 @@ TEST(gemma2_as_in_transformers) {
     tg_golden_check("golden/families/gemma2", 2e-5, 1e-3);
 }
 
+TEST(gemma3_as_in_transformers) {
+    tg_golden_check("golden/families/gemma3_text", 2e-5, 1e-3);
+}
+
 TEST(t5_as_in_transformers) {
     tg_golden_check("golden/families/t5", 2e-5, 1e-3);
 }
@@ -93,11 +97,12 @@ TEST(blenderbot_small_as_in_transformers) {
     tg_golden_check("golden/families/blenderbot-small", 2e-5, 1e-3);
 }
 
-static const char *const names[] = {"gpt_neo",  "gptj",    "gpt_neox",   "opt",
-                                    "opt_350m", "bloom",   "llama",      "mistral",
-                                    "qwen2",    "qwen3",   "gemma",      "gemma2",
-                                    "t5",       "mt5",     "bart",       "mbart",
-                                    "marian",   "pegasus", "blenderbot", "blenderbot-small"};
+static const char *const names[] = {"gpt_neo",    "gptj",    "gpt_neox",   "opt",
+                                    "opt_350m",   "bloom",   "llama",      "mistral",
+                                    "qwen2",      "qwen3",   "gemma",      "gemma2",
+                                    "t5",         "mt5",     "bart",       "mbart",
+                                    "marian",     "pegasus", "blenderbot", "blenderbot-small",
+                                    "gemma3_text"};
 enum { N_NAMES = sizeof names / sizeof *names };
 
 static const char *golden(const char *family) {
@@ -141,21 +146,34 @@ TEST(saved_and_opened_again_it_is_the_same_model) {
     tg_backend_close(&be);
 }
 
-/* A family's golden config.json with one key changed must be refused, and the message name the key. */
-static void check_refused(const char *family, const char *key, const char *value,
-                          tg_status expected) {
+/* A family's golden config.json with one key changed. */
+static tg_status load_changed(tg_arch *arch, const char *family, const char *key,
+                              const char *value) {
     char path[800], folder[700];
     snprintf(path, sizeof path, "%s/config.json", golden(family));
     json_t *o = json_load_file(path, 0, NULL), *v = json_loads(value, JSON_DECODE_ANY, NULL);
     CHECK(o && v);
     json_object_set_new(o, key, v);
-    snprintf(folder, sizeof folder, "%s/refused", tg_test_tmpdir());
+    snprintf(folder, sizeof folder, "%s/changed", tg_test_tmpdir());
     CHECK_OK(tg_dir_create(folder, &err));
     snprintf(path, sizeof path, "%s/config.json", folder);
     CHECK(!json_dump_file(o, path, 0));
     json_decref(o);
+    return tg_arch_load(arch, folder, &err);
+}
+
+TEST(answers_begin_with_bos_where_no_start_is_named) {
     tg_arch arch;
-    tg_status st = tg_arch_load(&arch, folder, &err);
+    CHECK_OK(load_changed(&arch, "mbart", "decoder_start_token_id", "null"));
+    CHECK(arch.bos_id >= 0 && arch.bos_id != arch.eos_id);
+    CHECK_EQ(arch.start_id, arch.bos_id);
+}
+
+/* It must be refused, and the message name the key. */
+static void check_refused(const char *family, const char *key, const char *value,
+                          tg_status expected) {
+    tg_arch arch;
+    tg_status st = load_changed(&arch, family, key, value);
     tg_check(st == expected, __FILE__, __LINE__, "%s %s: %d, expected %d", family, key, (int)st,
              (int)expected);
     tg_check(st == TG_OK || strstr(err.msg, key) != NULL, __FILE__, __LINE__, "%s: no %s in: %s",
@@ -179,6 +197,14 @@ TEST(what_is_not_built_is_refused_by_name) {
         {"mistral", "layer_types", "[\"chunked_attention\", \"full_attention\"]", TG_UNSUPPORTED},
         {"gemma2", "layer_types", "[\"chunked_attention\", \"full_attention\"]", TG_UNSUPPORTED},
         {"gemma", "use_bidirectional_attention", "true", TG_UNSUPPORTED},
+        {"gemma3_text", "use_bidirectional_attention", "true", TG_UNSUPPORTED},
+        {"gemma3_text", "sliding_window", "null", TG_DATA},
+        {"gemma3_text", "rope_parameters", "{\"rope_type\": \"default\"}", TG_UNSUPPORTED},
+        {"gemma3_text", "rope_parameters", "{\"full_attention\": 3}", TG_DATA},
+        {"gemma3_text", "rope_parameters", "{\"full_attention\": {\"truncate\": false}}",
+         TG_UNSUPPORTED},
+        {"gemma3_text", "rope_scaling", "{\"rope_type\": \"linear\", \"factor\": 2}",
+         TG_UNSUPPORTED},
         {"bart", "encoder_attention_heads", "null", TG_DATA},
         {"bart", "decoder_attention_heads", "5", TG_DATA},
         {"bart", "activation_function", "\"mish\"", TG_UNSUPPORTED},

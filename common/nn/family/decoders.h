@@ -63,6 +63,9 @@ tg_status tg_decoder_sizes(tg_arch *arch, const tg_config_json *config, int mlp_
  * config.json says otherwise. */
 tg_status tg_rope_read(tg_arch *arch, const tg_config_json *config, double part,
                        tg_error *err) TG_MUST_CHECK;
+/* The same of models whose local layers have angles of their own, arch->local_rope: rope_parameters by types of layers (Gemma 3). */
+tg_status tg_rope_read_types(tg_arch *arch, const tg_config_json *config,
+                             tg_error *err) TG_MUST_CHECK;
 bool tg_rope_write(const tg_arch *arch, json_t *object);
 
 /* arch->window from `key`: absent def, null 0. */
@@ -71,15 +74,12 @@ tg_status tg_window_read(tg_arch *arch, const tg_config_json *config, const char
 static inline void tg_layer_set_local(tg_arch *a, int layer) {
     a->local_layers[layer / 64] |= 1ull << layer % 64;
 }
-static inline bool tg_layer_is_local(const tg_arch *a, int layer) {
-    return a->local_layers[layer / 64] >> layer % 64 & 1;
-}
 /* Local layers from layer_types. *found: it was there. */
 tg_status tg_layer_types_read(tg_arch *arch, const tg_config_json *config, bool *found,
                               tg_error *err) TG_MUST_CHECK;
 /* A window that no layer has is none: config.json as written reads the same again. */
 void tg_window_settle(tg_arch *arch);
-/* sliding_window and, when not all layers are local, layer_types. */
-bool tg_window_write(const tg_arch *arch, json_t *object);
+/* sliding_window and layer_types; the latter, unless `types`, only when some layers are local and others are not. */
+bool tg_window_write(const tg_arch *arch, json_t *object, bool types);
 
 #endif

@@ -107,8 +107,8 @@ extern const tg_family tg_family_bert, tg_family_roberta, tg_family_xlm_roberta,
     tg_family_distilbert, tg_family_albert;
 extern const tg_family tg_family_gpt2, tg_family_gpt_neo, tg_family_gptj, tg_family_gpt_neox,
     tg_family_opt, tg_family_bloom, tg_family_llama, tg_family_mistral, tg_family_qwen2,
-    tg_family_qwen3, tg_family_gemma, tg_family_gemma2, tg_family_t5, tg_family_mt5, tg_family_bart,
-    tg_family_mbart, tg_family_marian, tg_family_pegasus, tg_family_blenderbot,
-    tg_family_blenderbot_small;
+    tg_family_qwen3, tg_family_gemma, tg_family_gemma2, tg_family_gemma3_text, tg_family_t5,
+    tg_family_mt5, tg_family_bart, tg_family_mbart, tg_family_marian, tg_family_pegasus,
+    tg_family_blenderbot, tg_family_blenderbot_small;
 
 #endif

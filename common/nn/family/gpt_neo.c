@@ -137,7 +137,7 @@ static bool write_config(const tg_arch *a, json_t *o) {
         json_t *names = json_array();
         for (int i = 0; names && i < a->n_layers; i++)
             failed |= json_array_append_new(
-                names, json_string(tg_layer_is_local(a, i) ? "local" : "global"));
+                names, json_string(tg_arch_is_local(a, i) ? "local" : "global"));
         failed |= json_object_set_new(o, "attention_types", json_pack("[[o, i]]", names, 1));
     }
     return !failed && tg_keys_write(keys, a, o, "GPTNeoForCausalLM");

@@ -93,16 +93,30 @@ static const tg_key gemma2_keys[] = {SIZES(256000, 2304, 9216, 26, 8, 4, 256, 81
                                      TG_FLAG("tie_word_embeddings", tied_head, 1),
                                      TG_TOKENS(2, 1, 0),
                                      TG_KEYS_END};
+/* attn_logit_softcapping is left from Gemma 2: transformers does not look at it. */
+static const tg_key gemma3_keys[] = {SIZES(262208, 2304, 9216, 26, 8, 4, 256, 131072),
+                                     TG_ACTIVATION("hidden_activation", TG_ACT_GELU_TANH),
+                                     TG_FLAG("attention_bias", qkv_bias, 0),
+                                     TG_ONLY("use_bidirectional_attention", 0),
+                                     TG_NUMBER("final_logit_softcapping", logit_softcap, 1e6, 0),
+                                     TG_FLAG("tie_word_embeddings", tied_head, 1),
+                                     TG_TOKENS(2, 1, 0),
+                                     TG_KEYS_END};
 
-static tg_status read_common(tg_arch *a, const tg_key *keys, const tg_config_json *c,
-                             tg_error *err) {
+static tg_status read_sizes(tg_arch *a, const tg_key *keys, const tg_config_json *c,
+                            tg_error *err) {
     a->norm = TG_NORM_RMS;
     a->out_in = a->gated = true;
     tg_status st = tg_keys_read(keys, a, c, err);
     if (st == TG_OK) st = tg_decoder_sizes(a, c, 4, err);
-    if (st == TG_OK) st = tg_rope_read(a, c, 1, err);
     a->attn_out_bias = a->qkv_bias;
     return st;
+}
+
+static tg_status read_common(tg_arch *a, const tg_key *keys, const tg_config_json *c,
+                             tg_error *err) {
+    tg_status st = read_sizes(a, keys, c, err);
+    return st == TG_OK ? tg_rope_read(a, c, 1, err) : st;
 }
 
 static tg_status read_llama(tg_arch *a, const tg_config_json *c, tg_error *err) {
@@ -162,21 +176,43 @@ static tg_status read_gemma(tg_arch *a, const tg_config_json *c, tg_error *err) 
     return st;
 }
 
-static tg_status read_gemma2(tg_arch *a, const tg_config_json *c, tg_error *err) {
+/* What Gemma 2 and 3 have in common. Where layer_types is not there, all layers but every pattern-th are local. */
+static tg_status read_gemma_layers(tg_arch *a, const tg_config_json *c, int pattern,
+                                   tg_error *err) {
     float scalar;
     bool listed;
-    a->post_norms = true;
-    tg_status st = read_common(a, gemma2_keys, c, err);
-    if (st == TG_OK)
-        st = tg_config_json_float(c, "query_pre_attn_scalar", 1e-6, 1e9, 256, &scalar, err);
+    tg_status st = tg_config_json_float(c, "query_pre_attn_scalar", 1e-6, 1e9, 256, &scalar, err);
     if (st == TG_OK) st = tg_window_read(a, c, "sliding_window", 4096, err);
     if (st == TG_OK) st = tg_layer_types_read(a, c, &listed, err);
     if (st != TG_OK) return st;
     a->attn_scale = (float)(1 / sqrt((double)scalar));
-    for (int i = 0; !listed && a->window && i < a->n_layers; i += 2) tg_layer_set_local(a, i);
-    tg_window_settle(a);
+    for (int i = 0; !listed && a->window && i < a->n_layers; i++)
+        if ((i + 1) % pattern) tg_layer_set_local(a, i);
     set_gemma(a);
     return TG_OK;
+}
+
+static tg_status read_gemma2(tg_arch *a, const tg_config_json *c, tg_error *err) {
+    a->post_norms = true;
+    tg_status st = read_common(a, gemma2_keys, c, err);
+    if (st == TG_OK) st = read_gemma_layers(a, c, 2, err);
+    tg_window_settle(a);
+    return st;
+}
+
+static tg_status read_gemma3_text(tg_arch *a, const tg_config_json *c, tg_error *err) {
+    int pattern;
+    a->post_norms = a->qk_norm = true;
+    tg_status st = read_sizes(a, gemma3_keys, c, err);
+    if (st == TG_OK) st = tg_rope_read_types(a, c, err);
+    if (st == TG_OK)
+        st = tg_config_json_int(c, "sliding_window_pattern", NULL, 1, 1 << 20, 6, &pattern, err);
+    if (st == TG_OK) st = read_gemma_layers(a, c, pattern, err);
+    const json_t *types = json_object_get(c->root, "layer_types");
+    if (st == TG_OK && !a->window && (!types || json_is_null(types)))
+        return tg_fail(err, TG_DATA, "%s: sliding_window: expected a number of tokens", c->path);
+    tg_window_settle(a);
+    return st;
 }
 
 static bool write_llama(const tg_arch *a, json_t *o) {
@@ -185,14 +221,15 @@ static bool write_llama(const tg_arch *a, json_t *o) {
 
 static bool write_mistral(const tg_arch *a, json_t *o) {
     return tg_keys_write(mistral_keys, a, o, "MistralForCausalLM") && tg_rope_write(a, o) &&
-           tg_window_write(a, o);
+           tg_window_write(a, o, false);
 }
 
 static bool write_qwen(const tg_arch *a, const tg_key *keys, json_t *o, const char *class_name) {
     if (!json_object_get(o, "use_sliding_window") &&
         json_object_set_new(o, "use_sliding_window", json_boolean(a->window > 0)))
         return false;
-    return tg_keys_write(keys, a, o, class_name) && tg_rope_write(a, o) && tg_window_write(a, o);
+    return tg_keys_write(keys, a, o, class_name) && tg_rope_write(a, o) &&
+           tg_window_write(a, o, false);
 }
 
 static bool write_qwen2(const tg_arch *a, json_t *o) {
@@ -207,13 +244,22 @@ static bool write_gemma(const tg_arch *a, json_t *o) {
     return tg_keys_write(gemma_keys, a, o, "GemmaForCausalLM") && tg_rope_write(a, o);
 }
 
-static bool write_gemma2(const tg_arch *a, json_t *o) {
+static bool write_gemma_layers(const tg_arch *a, const tg_key *keys, json_t *o,
+                               const char *class_name) {
     double scale = (double)a->attn_scale;
     if (!json_object_get(o, "query_pre_attn_scalar") &&
         json_object_set_new(o, "query_pre_attn_scalar", json_real(1 / (scale * scale))))
         return false;
-    return tg_keys_write(gemma2_keys, a, o, "Gemma2ForCausalLM") && tg_rope_write(a, o) &&
-           tg_window_write(a, o);
+    return tg_keys_write(keys, a, o, class_name) && tg_rope_write(a, o) &&
+           tg_window_write(a, o, true);
+}
+
+static bool write_gemma2(const tg_arch *a, json_t *o) {
+    return write_gemma_layers(a, gemma2_keys, o, "Gemma2ForCausalLM");
+}
+
+static bool write_gemma3_text(const tg_arch *a, json_t *o) {
+    return write_gemma_layers(a, gemma3_keys, o, "Gemma3ForCausalLM");
 }
 
 #define FAMILY(id, text, table)                                                                    \
@@ -231,4 +277,6 @@ FAMILY(qwen3, "Qwen3: Llama with norms of queries and keys", llama_tensors)
 FAMILY(gemma, "Gemma: Llama with scaled embeddings, weights of norms around 0, tied head",
        gemma_tensors)
 FAMILY(gemma2, "Gemma 2: Gemma with norms behind each part, alternating windows, soft capping",
+       gemma2_tensors)
+FAMILY(gemma3_text, "Gemma 3: Gemma 2 with norms of queries and keys, angles of local layers",
        gemma2_tensors)

@@ -145,29 +145,27 @@ static tg_status check_objects(const tg_config_json *c, tg_error *err) {
     return TG_OK;
 }
 
-tg_status tg_rope_read(tg_arch *a, const tg_config_json *c, double part, tg_error *err) {
+/* What a part of config.json is called at its top, and what counts where it is not there. */
+typedef struct standard {
+    const char *theta_key, *part_key;
+    double theta, part;
+} standard;
+
+/* a->rope from one object of settings. */
+static tg_status read_angles(tg_arch *a, json_t *object, const tg_config_json *c, standard s,
+                             tg_error *err) {
     tg_rope *r = &a->rope;
-    tg_status st = check_objects(c, err);
-    if (st != TG_OK) return st;
-    json_t *object = json_object_get(c->root, "rope_scaling"), *empty = NULL;
-    if (!json_is_object(object) || !json_object_size(object))
-        object = json_object_get(c->root, "rope_parameters");
-    if (!json_is_object(object)) object = empty = json_object();
-    if (!object) return tg_fail_nomem(err, 64);
-    tg_config_json sub = {c->path, object};
-    const bool partly = part < 1;
+    const tg_config_json sub = {c->path, object};
+    const bool partly = s.part < 1;
     float turned = 1;
-    st = check_keys(&sub, err);
+    tg_status st = check_keys(&sub, err);
     if (st == TG_OK)
-        st = read_either(&sub, c, "rope_theta", partly ? "rotary_emb_base" : "rope_theta", 1, 1e12,
-                         10000, &r->theta, err);
+        st = read_either(&sub, c, "rope_theta", s.theta_key, 1, 1e12, s.theta, &r->theta, err);
     if (st == TG_OK)
-        st = read_either(&sub, c, "partial_rotary_factor",
-                         partly ? "rotary_pct" : "partial_rotary_factor", 1e-6, 1, part, &turned,
+        st = read_either(&sub, c, "partial_rotary_factor", s.part_key, 1e-6, 1, s.part, &turned,
                          err);
     if (st == TG_OK) st = read_scaling(a, &sub, c, err);
     if (st == TG_OK && !partly) st = check_whole(r, turned, c, err);
-    json_decref(empty);
     if (st != TG_OK) return st;
     if (!partly) turned = 1;
     r->dims = (int)((double)a->head_dim * (double)turned + 1e-6);
@@ -179,11 +177,70 @@ tg_status tg_rope_read(tg_arch *a, const tg_config_json *c, double part, tg_erro
     return TG_OK;
 }
 
-bool tg_rope_write(const tg_arch *a, json_t *o) {
-    const tg_rope *r = &a->rope;
-    if (json_object_get(o, "rope_parameters") || json_object_get(o, "rope_scaling") ||
-        json_object_get(o, "rope_theta") || json_object_get(o, "rotary_emb_base"))
-        return true;
+/* The object of a key, if it is one that says something. */
+static json_t *object_of(const json_t *root, const char *key) {
+    json_t *v = json_object_get(root, key);
+    return json_object_size(v) ? v : NULL;
+}
+
+tg_status tg_rope_read(tg_arch *a, const tg_config_json *c, double part, tg_error *err) {
+    const bool partly = part < 1;
+    const standard s = {partly ? "rotary_emb_base" : "rope_theta",
+                        partly ? "rotary_pct" : "partial_rotary_factor", 10000, part};
+    tg_status st = check_objects(c, err);
+    if (st != TG_OK) return st;
+    json_t *empty = json_object(), *object = object_of(c->root, "rope_scaling");
+    if (!object) object = object_of(c->root, "rope_parameters");
+    if (!object) object = empty;
+    st = empty ? read_angles(a, object, c, s, err) : tg_fail_nomem(err, 64);
+    json_decref(empty);
+    return st;
+}
+
+static tg_status check_types(const tg_config_json *c, json_t *types, tg_error *err) {
+    const char *key;
+    json_t *value;
+    if (types && object_of(c->root, "rope_scaling"))
+        return tg_fail(err, TG_UNSUPPORTED,
+                       "%s: rope_scaling beside rope_parameters is not built into this version",
+                       c->path);
+    json_object_foreach(types, key, value) {
+        if (strcmp(key, "full_attention") && strcmp(key, "sliding_attention"))
+            return tg_fail(err, TG_UNSUPPORTED,
+                           "%s: rope_parameters: %.60s is not built into this version (there are: "
+                           "full_attention, sliding_attention)",
+                           c->path, key);
+        if (!json_is_object(value) && !json_is_null(value))
+            return tg_fail(err, TG_DATA, "%s: rope_parameters: %s: expected an object", c->path,
+                           key);
+        if (json_is_false(json_object_get(value, "truncate"))) /* which transformers overlooks */
+            return tg_fail(err, TG_UNSUPPORTED,
+                           "%s: rope_parameters: %s: truncate: false is not built into this "
+                           "version for types of layers",
+                           c->path, key);
+    }
+    return TG_OK;
+}
+
+tg_status tg_rope_read_types(tg_arch *a, const tg_config_json *c, tg_error *err) {
+    const standard local = {"rope_local_base_freq", "partial_rotary_factor", 10000, 1};
+    const standard full = {"rope_theta", "partial_rotary_factor", 1e6, 1};
+    tg_status st = check_objects(c, err);
+    json_t *types = object_of(c->root, "rope_parameters"), *empty = json_object();
+    if (st == TG_OK) st = empty ? check_types(c, types, err) : tg_fail_nomem(err, 64);
+    json_t *near = object_of(types, "sliding_attention");
+    json_t *far = object_of(types ? types : c->root, types ? "full_attention" : "rope_scaling");
+    a->rope = (tg_rope){0};
+    if (st == TG_OK) st = read_angles(a, near ? near : empty, c, local, err);
+    a->local_rope = a->rope;
+    a->rope = (tg_rope){0};
+    if (st == TG_OK) st = read_angles(a, far ? far : empty, c, full, err);
+    json_decref(empty);
+    return st;
+}
+
+/* NULL: out of memory. */
+static json_t *angles_object(const tg_arch *a, const tg_rope *r) {
     json_t *p =
         json_pack("{s:s, s:f, s:f}", "rope_type", kinds[r->kind], "rope_theta", (double)r->theta,
                   "partial_rotary_factor", (double)r->dims / (double)a->head_dim);
@@ -203,6 +260,19 @@ bool tg_rope_write(const tg_arch *a, json_t *o) {
         failed |= json_object_set_new(p, "attention_factor", json_real((double)r->attention));
         failed |= json_object_set_new(p, "truncate", json_boolean(!r->keep_range));
     }
-    failed |= json_object_set_new(o, "rope_parameters", p);
-    return !failed;
+    if (!failed) return p;
+    json_decref(p);
+    return NULL;
+}
+
+bool tg_rope_write(const tg_arch *a, json_t *o) {
+    static const char *const keys[] = {"rope_parameters", "rope_scaling", "rope_theta",
+                                       "rotary_emb_base", "rope_local_base_freq"};
+    for (size_t i = 0; i < TG_COUNT_OF(keys); i++)
+        if (json_object_get(o, keys[i])) return true;
+    json_t *p = angles_object(a, &a->rope);
+    if (a->local_rope.dims)
+        p = json_pack("{s:o*, s:o*}", "full_attention", p, "sliding_attention",
+                      angles_object(a, &a->local_rope));
+    return !json_object_set_new(o, "rope_parameters", p);
 }

@@ -36,7 +36,7 @@ tg_status tg_layer_types_read(tg_arch *a, const tg_config_json *c, bool *found, 
 
 static int count_local(const tg_arch *a) {
     int local = 0;
-    for (int i = 0; i < a->n_layers; i++) local += tg_layer_is_local(a, i);
+    for (int i = 0; i < a->n_layers; i++) local += tg_arch_is_local(a, i);
     return local;
 }
 
@@ -44,17 +44,16 @@ void tg_window_settle(tg_arch *a) {
     if (!count_local(a)) a->window = 0;
 }
 
-bool tg_window_write(const tg_arch *a, json_t *o) {
+bool tg_window_write(const tg_arch *a, json_t *o, bool types) {
     int failed = 0, local = count_local(a);
     if (!json_object_get(o, "sliding_window"))
         failed |=
             json_object_set_new(o, "sliding_window", local ? json_integer(a->window) : json_null());
-    if (local && local < a->n_layers && !json_object_get(o, "layer_types")) {
+    if ((types || (local && local < a->n_layers)) && !json_object_get(o, "layer_types")) {
         json_t *list = json_array();
         for (int i = 0; list && i < a->n_layers; i++)
             failed |= json_array_append_new(
-                list,
-                json_string(tg_layer_is_local(a, i) ? "sliding_attention" : "full_attention"));
+                list, json_string(tg_arch_is_local(a, i) ? "sliding_attention" : "full_attention"));
         failed |= json_object_set_new(o, "layer_types", list);
     }
     return !failed;
