@@ -13,29 +13,12 @@ import sentencepiece
 from transformers import AutoTokenizer, MarianConfig, MarianMTModel
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from cli_lines import TEXTGEN, finish, note, run
 from strings import strings
 
-TEXTGEN = os.environ.get("BUILD", "build") + "/textgen"
 SEED, N = int(os.environ.get("SEED", 1)), int(os.environ.get("N", 150))
 WORDS = [("the cat and dog went to house hello world word words quick brown fox jumps over lazy naïve café 123 456 don't it's 3,000 The DOG ½"),
          ("die Katze und der Hund gingen zum Haus hallo Welt Wort Wörter schnell braun Fuchs springt über faul naiv Kaffee 123 456 ß Straße 日本語 The")]
-passed = failed = 0
-
-
-def note(ok, text):
-    global passed, failed
-    passed, failed = passed + bool(ok), failed + (not ok)
-    if not ok and failed < 30:
-        print("FAIL", text)
-
-
-def run(args, lines):
-    p = subprocess.run([TEXTGEN] + args, input="".join(json.dumps(x) + "\n" for x in lines), capture_output=True, text=True)
-    out = p.stdout.split("\n")[:-1]
-    if len(out) != len(lines):
-        note(False, f"{args}: {len(out)} lines for {len(lines)}: {p.stderr.strip()}")
-        return [{}] * len(lines)
-    return [json.loads(x) for x in out]
 
 
 def train(tmp, r, words, **options):
@@ -110,8 +93,7 @@ def main():
             folder = f"{tmp}/m{k}"
             vocab = make(tmp, folder, r, languages, leave_out, options, config)
             saved(name, folder, vocab, compare(name, folder, languages), tmp)
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(failed > 0)
+    finish()
 
 
 main()

@@ -4,7 +4,6 @@ itself says of a model that belongs to no class. Environment: SEED (1), N (strin
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 
@@ -13,11 +12,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import AutoTokenizer
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from cli_lines import finish, note, run
 from strings import strings
 
-TEXTGEN = os.environ.get("BUILD", "build") + "/textgen"
 SEED, N = int(os.environ.get("SEED", 1)), int(os.environ.get("N", 150))
-passed = failed = 0
 T5 = dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
 PLAIN = dict(normalization_rule_name="identity", remove_extra_whitespaces=False, split_digits=True)
 BYTES = dict(model_type="bpe", byte_fallback=True, vocab_size=600)
@@ -61,22 +59,6 @@ BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 TXT = [("bert uncased", {"tokenizer_class": "BertTokenizer"}), ("bert cased", {"tokenizer_class": "BertTokenizer", "do_lower_case": False}),
        ("distilbert", {"tokenizer_class": "DistilBertTokenizer", "strip_accents": False}),
        ("minilm", {"tokenizer_class": "BertTokenizer", "tokenize_chinese_chars": False, "do_basic_tokenize": True})]
-
-
-def note(ok, text):
-    global passed, failed
-    passed, failed = passed + bool(ok), failed + (not ok)
-    if not ok and failed < 30:
-        print("FAIL", text)
-
-
-def run(args, lines):
-    p = subprocess.run([TEXTGEN] + args, input="".join(json.dumps(x) + "\n" for x in lines), capture_output=True, text=True)
-    out = p.stdout.split("\n")[:-1]
-    if len(out) != len(lines):
-        note(False, f"{args}: {len(out)} lines for {len(lines)}: {p.stderr.strip()}")
-        return [{}] * len(lines)
-    return [json.loads(x) for x in out]
 
 
 def corpus():
@@ -160,8 +142,7 @@ def main():
             t.model.save(folder)
             json.dump(config, open(folder + "/tokenizer_config.json", "w"))
             against_class(name, folder)
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(failed > 0)
+    finish()
 
 
 main()
