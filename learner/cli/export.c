@@ -12,9 +12,11 @@
 #include "learner/cli/export_source.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct export_job {
     tg_export_source source;
@@ -178,6 +180,21 @@ static tg_status write_network(void *arg, const char *folder, tg_error *err) {
     return st;
 }
 
+/* What a tokenizer that was overwritten had, and the new one has not, would be read in its place. */
+static tg_status remove_old_tokenizer(const export_job *j, const char *out, tg_error *err) {
+    tg_status st = TG_OK;
+    for (size_t i = 0; i < TG_COUNT_OF(tokenizer_files) && st == TG_OK; i++) {
+        if (tg_folder_has(j->source.settings, tokenizer_files[i])) continue;
+        char *path = tg_path_join(out, tokenizer_files[i]);
+        if (!path)
+            st = tg_fail_nomem(err, strlen(out));
+        else if (unlink(path) && errno != ENOENT)
+            st = tg_fail_errno(err, TG_IO, "%s: cannot remove", path);
+        tg_free(path);
+    }
+    return st;
+}
+
 /* A critic that is a network of its own: a folder inside the new one. */
 static tg_status write_critic(export_job *j, const char *out, tg_error *err) {
     char *folder = tg_path_join(out, "value");
@@ -232,6 +249,7 @@ static tg_status run(export_job *j, const char *source, const char *base, const 
     if (st == TG_OK) st = report(j, out, dry, err);
     bool write = out && !dry;
     if (st == TG_OK && write) st = tg_model_write_folder(out, write_network, j, err);
+    if (st == TG_OK && write) st = remove_old_tokenizer(j, out, err);
     close_network(j);
     if (st == TG_OK && write && j->source.value) st = write_critic(j, out, err);
     if (st == TG_OK && j->infinite)

@@ -94,6 +94,9 @@ check "which has none then" test ! -e old/value_head.safetensors -a ! -e old/inc
 cp -r "$opt" large && printf '\0\120\303\107' | dd of=large/model.safetensors bs=1 seek=$(($(stat -c %s large/model.safetensors) - 4)) conv=notrunc 2>/dev/null # 100000
 check "a number too large for f16 is said" sh -c "'$textgen' export large small --dtype f16 2>&1 >/dev/null | grep -q '1 weights are infinite as f16'"
 check "not where it fits" sh -c "'$textgen' export large wide --dtype bf16 2>&1 >/dev/null | grep -c infinite | grep -qx 0"
+echo '{}' >wide/tokenizer.json && : >wide/merges.txt && echo kept >wide/notes.txt
+check "over a folder with a tokenizer" "$textgen" export "$opt" wide --overwrite
+check "which goes, and nothing else" test ! -e wide/tokenizer.json -a ! -e wide/merges.txt -a -e wide/notes.txt
 refused "onto itself" 64 'is the source' "$textgen" export one one/ --overwrite
 refused "no target" 64 'folder to write is missing' "$textgen" export one
 refused "an empty target" 64 'folder to write is missing' "$textgen" export one ''
