@@ -115,6 +115,7 @@ static bool grow_log(tg_fleet_slot *s, size_t n) {
 }
 
 bool tg_fleet_log_tokens(tg_fleet_slot *s, const int32_t *tokens, const double *rewards, size_t n) {
+    if (!n) return true; /* nothing may lie nowhere, and memcpy must not be told so */
     if (!grow_log(s, s->n_log + n)) return false;
     memcpy(s->log + s->n_log, tokens, n * sizeof *tokens);
     for (size_t i = 0; i < n; i++) s->rewards[s->n_log + i] = rewards ? rewards[i] : (double)NAN;
