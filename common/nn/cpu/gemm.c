@@ -10,13 +10,14 @@
 #include <string.h>
 
 enum {
-    DEPTH = 384,
-    PAIRS_DEPTH = 768, /* at most */
-    MAX_COLS = 32,     /* of a panel of b */
-    TILE_ROWS = 448,   /* a block of a, rows by depth, stays in the second cache */
-    TILE_COLS = 512,   /* at most */
-    TILES_WANTED = 8,  /* for each thread: enough that a late one costs little */
-    FEW_PANELS = 4,
+    DEPTH = 1024,     /* words of a column in a panel of b, at most: c is read and written again for every block of them, which costs
+                         more than a panel that only the second cache holds */
+    MAX_COLS = 32,    /* of a panel of b */
+    TALL = 1792,      /* rows of a tile that is one panel of b wide, at most: each row of tiles packs b again */
+    WIDE = 448,       /* of a tile as wide as the caller wants */
+    FEW_PANELS = 4,   /* of a */
+    PACK_PANELS = 8,  /* of a transposed a that are packed together, at most, */
+    PACK_STEPS = 32,  /* so many steps at a time: a cache line holds more than the rows of one panel */
     WIDEN_FROM =
         3,     /* panels of a: floats are made of a bf16 panel of b once, not for each of them */
     LINE = 64, /* bytes, of a cache */
@@ -31,10 +32,12 @@ typedef struct gemm_job {
     float *packed;   /* panels of a: rows [first, first + rows) */
     int first, rows; /* of this run */
     int panels;      /* that they are in */
+    int together;    /* panels that are packed by one call */
     int groups;      /* that the panels are in */
     int tile_cols;   /* columns of a tile */
     int depth;       /* of a panel */
     int tiles_across;
+    int threads;
     bool last;  /* of the pieces of K */
     bool pairs; /* rows are packed as pairs of bf16 */
 } gemm_job;
@@ -54,20 +57,28 @@ static float *packed_row(const gemm_job *j, int row, int k, int depth) {
     return j->packed + words(j, k) * (size_t)j->rows + (size_t)row * words(j, depth);
 }
 
-static void pack_panel(void *arg, int panel) {
-    const gemm_job *j = arg;
+/* The steps [k, k + steps) of a panel, of the block of `depth` steps that begins with `block`. */
+static void pack_steps(const gemm_job *j, int panel, int block, int depth, int k, int steps) {
     const tg_gemm *g = j->g;
     const int at = panel_row(j, panel), rows = panel_row(j, panel + 1) - at;
     const size_t row = (size_t)j->first + (size_t)at, lda = (size_t)g->lda;
-    for (int k = 0; k < g->K; k += j->depth) {
-        const int depth = TG_MIN(j->depth, g->K - k);
-        const float *from = g->a + (g->ta ? (size_t)k * lda + row : row * lda + (size_t)k);
-        float *to = packed_row(j, at, k, depth);
-        if (j->pairs)
-            j->k->pack_pairs((uint32_t *)(void *)to, from, lda, g->ta, rows, depth);
-        else
-            j->k->pack_rows(to, from, lda, g->ta, rows, depth);
-        if (g->rounded && !j->pairs) j->k->round_bf16(to, (size_t)rows * (size_t)depth);
+    const float *from = g->a + (g->ta ? (size_t)k * lda + row : row * lda + (size_t)k);
+    float *to = packed_row(j, at, block, depth) + words(j, k - block) * (size_t)rows;
+    if (j->pairs)
+        j->k->pack_pairs((uint32_t *)(void *)to, from, lda, g->ta, rows, steps);
+    else
+        j->k->pack_rows(to, from, lda, g->ta, rows, steps);
+    if (g->rounded && !j->pairs) j->k->round_bf16(to, (size_t)rows * (size_t)steps);
+}
+
+static void pack_panels(void *arg, int group) {
+    const gemm_job *j = arg;
+    const int K = j->g->K, p0 = group * j->together, p1 = TG_MIN(p0 + j->together, j->panels);
+    for (int block = 0; block < K; block += j->depth) {
+        const int depth = TG_MIN(j->depth, K - block), most = j->g->ta ? PACK_STEPS : depth;
+        for (int k = 0; k < depth; k += most)
+            for (int p = p0; p < p1; p++)
+                pack_steps(j, p, block, depth, block + k, TG_MIN(most, depth - k));
     }
 }
 
@@ -152,7 +163,7 @@ static void multiply_panel(const gemm_job *j, int p0, int p1, const place *at, c
 static void gemm_panel(const gemm_job *j, int p0, int p1, const place *at) {
     const tg_gemm *g = j->g;
     const int nr = *j->k->gemm_cols;
-    _Alignas(64) float panel[DEPTH * MAX_COLS]; /* or PAIRS_DEPTH / 2 words for each column */
+    _Alignas(64) float panel[DEPTH * MAX_COLS];
     if (g->packed) {
         const void *packed = packed_at(g, at->k, at->n, nr);
         const bool widen = g->half && !j->pairs && p1 - p0 >= WIDEN_FROM;
@@ -170,33 +181,50 @@ static void gemm_panel(const gemm_job *j, int p0, int p1, const place *at) {
     multiply_panel(j, p0, p1, at, panel, false);
 }
 
-static void gemm_tile(void *arg, int tile) {
-    const gemm_job *j = arg;
-    const tg_gemm *g = j->g;
-    const int group = tile / j->tiles_across, nr = *j->k->gemm_cols;
-    const int p0 = (int)((int64_t)j->panels * group / j->groups);
-    const int p1 = (int)((int64_t)j->panels * (group + 1) / j->groups);
-    const int n0 = tile % j->tiles_across * j->tile_cols, n1 = TG_MIN(n0 + j->tile_cols, g->N);
-    for (int k = 0; k < g->K; k += j->depth)
-        for (int n = n0; n < n1; n += nr) {
-            place at = {k, n, TG_MIN(j->depth, g->K - k), k, n + nr};
-            if (n + nr >= n1) at.next_k = TG_MIN(k + j->depth, g->K - 1), at.next_n = n0;
-            gemm_panel(j, p0, p1, &at);
-        }
-    const int row = panel_row(j, p0);
-    if (g->after && j->last) g->after(g->arg, j->first + row, n0, panel_row(j, p1) - row, n1 - n0);
+/* Panels of a [p0, p1), columns of b [n0, n1). */
+typedef struct tile {
+    int p0, p1, n0, n1;
+} tile;
+
+static tile tile_of(const gemm_job *j, int i) {
+    const int group = i / j->tiles_across, n0 = i % j->tiles_across * j->tile_cols;
+    return (tile){.p0 = (int)((int64_t)j->panels * group / j->groups),
+                  .p1 = (int)((int64_t)j->panels * (group + 1) / j->groups),
+                  .n0 = n0,
+                  .n1 = TG_MIN(n0 + j->tile_cols, j->g->N)};
 }
 
-/* Few rows: two tiles for a thread, because the first panel of a tile is fetched by nobody. The result does not depend on it. */
-static void choose_tiles(gemm_job *j, int threads) {
-    const int nr = *j->k->gemm_cols, across = (j->g->N + nr - 1) / nr;
-    j->groups = TG_MIN((j->rows + TILE_ROWS - 1) / TILE_ROWS, j->panels);
-    j->tile_cols = j->g->tile_cols;
-    if (!j->tile_cols)
-        j->tile_cols =
-            j->panels <= FEW_PANELS
-                ? (across + 2 * threads - 1) / (2 * threads) * nr
-                : TG_MIN(TG_MAX(across * j->groups / (TILES_WANTED * threads), 1) * nr, TILE_COLS);
+/* What this thread most likely does next, when all are as fast. */
+static int next_column(const gemm_job *j, int i) {
+    const int next = i + j->threads;
+    return next < j->groups * j->tiles_across ? tile_of(j, next).n0 : 0;
+}
+
+static void gemm_tile(void *arg, int i) {
+    const gemm_job *j = arg;
+    const tg_gemm *g = j->g;
+    const tile t = tile_of(j, i);
+    const int nr = *j->k->gemm_cols;
+    for (int k = 0; k < g->K; k += j->depth)
+        for (int n = t.n0; n < t.n1; n += nr) {
+            place at = {k, n, TG_MIN(j->depth, g->K - k), k, n + nr};
+            if (n + nr >= t.n1) at.next_k = k + j->depth, at.next_n = t.n0;
+            if (at.next_k >= g->K) at.next_k = 0, at.next_n = next_column(j, i);
+            gemm_panel(j, t.p0, t.p1, &at);
+        }
+    const int row = panel_row(j, t.p0), rows = panel_row(j, t.p1) - row;
+    if (g->after && j->last) g->after(g->arg, j->first + row, t.n0, rows, t.n1 - t.n0);
+}
+
+/* Few rows: two tiles for a thread, so that each reads long runs of b. Else one panel of b, so that a late thread costs little. The result
+ * does not depend on it. */
+static void choose_tiles(gemm_job *j) {
+    const int nr = *j->k->gemm_cols, across = (j->g->N + nr - 1) / nr, turns = 2 * j->threads;
+    const int rows = j->g->tile_cols ? WIDE : TALL;
+    j->groups = TG_MIN((j->rows + rows - 1) / rows, j->panels);
+    j->tile_cols = j->g->tile_cols                ? j->g->tile_cols
+                   : j->panels <= FEW_PANELS ? (across + turns - 1) / turns * nr
+                                             : nr;
     j->tiles_across = (j->g->N + j->tile_cols - 1) / j->tile_cols;
 }
 
@@ -204,11 +232,13 @@ static void choose_tiles(gemm_job *j, int threads) {
 static void gemm_rows(tg_backend *be, gemm_job *j) {
     const int mr = *j->k->gemm_rows;
     j->panels = (j->rows + mr - 1) / mr;
-    choose_tiles(j, tg_team_size(be->team));
+    choose_tiles(j);
+    j->together = j->g->ta ? TG_MAX(TG_MIN(PACK_PANELS, j->panels / (2 * j->threads)), 1) : 1;
+    const int groups = (j->panels + j->together - 1) / j->together;
     if (j->rows * j->g->K <= ROWS_ALONE)
-        for (int p = 0; p < j->panels; p++) pack_panel(j, p);
+        for (int i = 0; i < groups; i++) pack_panels(j, i);
     else
-        tg_team_run(be->team, j->panels, pack_panel, j);
+        tg_team_run(be->team, groups, pack_panels, j);
     tg_team_run(be->team, j->groups * j->tiles_across, gemm_tile, j);
 }
 
@@ -217,9 +247,9 @@ static void clear(const tg_gemm *g) {
         memset(g->c + (size_t)i * g->ldc, 0, (size_t)g->N * sizeof *g->c);
 }
 
-/* Blocks of pairs are as long as each other: 896 steps are 448 and 448, not 768 and 128. */
-static int even_depth(int K) {
-    const int blocks = (K + PAIRS_DEPTH - 1) / PAIRS_DEPTH;
+/* Blocks are as long as each other: 1100 steps are 550 and 550, not 1024 and 76. */
+static int even_depth(int K, bool pairs) {
+    const int most = pairs ? 2 * DEPTH : DEPTH, blocks = (K + most - 1) / most;
     return ((K + blocks - 1) / blocks + 1) & ~1;
 }
 
@@ -244,7 +274,8 @@ void tg_cpu_gemm(tg_backend *be, const tg_gemm *g) {
                       .k = be->kernels,
                       .packed = tg_cpu_gemm_scratch(be),
                       .last = k + piece.K == g->K,
-                      .depth = pairs ? even_depth(piece.K) : DEPTH,
+                      .depth = even_depth(piece.K, pairs),
+                      .threads = tg_team_size(be->team),
                       .pairs = pairs};
         for (int r = 0; r < runs; r++) {
             j.first = (int)((int64_t)g->M * r / runs);
