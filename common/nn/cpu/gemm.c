@@ -10,19 +10,22 @@
 #include <string.h>
 
 enum {
-    DEPTH = 1024,     /* words of a column in a panel of b, at most: c is read and written again for every block of them, which costs
-                         more than a panel that only the second cache holds */
-    MAX_COLS = 32,    /* of a panel of b */
-    TALL = 1792,      /* rows of a tile that is one panel of b wide, at most: each row of tiles packs b again */
-    WIDE = 448,       /* of a tile as wide as the caller wants */
-    FEW_PANELS = 4,   /* of a */
-    PACK_PANELS = 8,  /* of a transposed a that are packed together, at most, */
-    PACK_STEPS = 32,  /* so many steps at a time: a cache line holds more than the rows of one panel */
-    WIDEN_FROM =
-        3,     /* panels of a: floats are made of a bf16 panel of b once, not for each of them */
+    /* Words of a column in a panel of b, at most: c is read and written again for every block of them, which costs more than a panel
+     * that only the second cache holds. */
+    DEPTH = 1024,
+    MAX_COLS = 32, /* of a panel of b */
+    /* Rows of a tile, at most: if it is one panel of b wide (each row of tiles packs b again), or as wide as the caller wants. */
+    TALL = 1792,
+    WIDE = 448,
+    FEW_PANELS = 4, /* of a */
+    /* So many panels of a are packed together, so many steps at a time: a cache line of a transposed a holds more rows than a panel. */
+    PACK_PANELS = 8,
+    PACK_STEPS = 32,
+    /* Panels of a: floats are made of a bf16 panel of b once, not for each of them. */
+    WIDEN_FROM = 3,
     LINE = 64, /* bytes, of a cache */
-    FETCH_FROM =
-        3, /* rows; with fewer the processor runs ahead of what is packed by itself, and does so faster */
+    /* Rows; with fewer the processor runs ahead of what is packed by itself, and does so faster. */
+    FETCH_FROM = 3,
     ROWS_ALONE = 16384 /* floats of a that are packed sooner than a team is woken */
 };
 
@@ -57,28 +60,45 @@ static float *packed_row(const gemm_job *j, int row, int k, int depth) {
     return j->packed + words(j, k) * (size_t)j->rows + (size_t)row * words(j, depth);
 }
 
+/* Where op(a) (row, k) lies; rows count from the first of the run. */
+static const float *a_at(const gemm_job *j, int row, int k) {
+    const size_t m = (size_t)j->first + (size_t)row, lda = (size_t)j->g->lda;
+    return j->g->a + (j->g->ta ? (size_t)k * lda + m : m * lda + (size_t)k);
+}
+
 /* The steps [k, k + steps) of a panel, of the block of `depth` steps that begins with `block`. */
 static void pack_steps(const gemm_job *j, int panel, int block, int depth, int k, int steps) {
-    const tg_gemm *g = j->g;
     const int at = panel_row(j, panel), rows = panel_row(j, panel + 1) - at;
-    const size_t row = (size_t)j->first + (size_t)at, lda = (size_t)g->lda;
-    const float *from = g->a + (g->ta ? (size_t)k * lda + row : row * lda + (size_t)k);
+    const size_t lda = (size_t)j->g->lda;
     float *to = packed_row(j, at, block, depth) + words(j, k - block) * (size_t)rows;
     if (j->pairs)
-        j->k->pack_pairs((uint32_t *)(void *)to, from, lda, g->ta, rows, steps);
+        j->k->pack_pairs((uint32_t *)(void *)to, a_at(j, at, k), lda, j->g->ta, rows, steps);
     else
-        j->k->pack_rows(to, from, lda, g->ta, rows, steps);
-    if (g->rounded && !j->pairs) j->k->round_bf16(to, (size_t)rows * (size_t)steps);
+        j->k->pack_rows(to, a_at(j, at, k), lda, j->g->ta, rows, steps);
+    if (j->g->rounded && !j->pairs) j->k->round_bf16(to, (size_t)rows * (size_t)steps);
+}
+
+/* Fetches a part of a: what is packed next. Its rows are too short for the processor to find out by itself. */
+static void fetch_a(const gemm_job *j, int row0, int row1, int k0, int k1) {
+    if (k0 >= k1) return;
+    const int outer = j->g->ta ? k1 - k0 : row1 - row0, inner = j->g->ta ? row1 - row0 : k1 - k0;
+    const char *at = (const char *)a_at(j, row0, k0);
+    for (int i = 0; i < outer; i++, at += (size_t)j->g->lda * sizeof(float))
+        for (int o = 0; o < inner; o += LINE / (int)sizeof(float))
+            __builtin_prefetch(at + (size_t)o * sizeof(float), 0, 3);
 }
 
 static void pack_panels(void *arg, int group) {
     const gemm_job *j = arg;
     const int K = j->g->K, p0 = group * j->together, p1 = TG_MIN(p0 + j->together, j->panels);
+    const int row0 = panel_row(j, p0), row1 = panel_row(j, p1);
     for (int block = 0; block < K; block += j->depth) {
-        const int depth = TG_MIN(j->depth, K - block), most = j->g->ta ? PACK_STEPS : depth;
-        for (int k = 0; k < depth; k += most)
-            for (int p = p0; p < p1; p++)
-                pack_steps(j, p, block, depth, block + k, TG_MIN(most, depth - k));
+        const int end = TG_MIN(block + j->depth, K);
+        for (int k = block, next; k < end; k = next) {
+            next = TG_MIN(k + PACK_STEPS, end);
+            fetch_a(j, row0, row1, next, TG_MIN(next + PACK_STEPS, K));
+            for (int p = p0; p < p1; p++) pack_steps(j, p, block, end - block, k, next - k);
+        }
     }
 }
 
@@ -100,9 +120,10 @@ static bool is_narrow(const gemm_job *j) {
     return (size_t)*j->k->gemm_cols * sizeof(float) <= LINE;
 }
 
-/* The panel at (k, n) is fetched while the first two panels of a, or the only one, meet the one before; a narrow panel, one line a step,
- * while the first does. What is packed is one run of memory. Else the rows of b, or with tb its columns, are taken in turn, a line of
- * each; two lines where floats become pairs, because there are half as many steps. */
+/* The panel at (k, n) is fetched while the last two panels of a, or the only one, meet the one before (if earlier, it would be gone
+ * again from the second cache); a narrow panel, one line a step, while the last does. What is packed is one run of memory. Else the rows
+ * of b, or with tb its columns, are taken in turn, a line of each; two lines where floats become pairs, because there are half as many
+ * steps. */
 static void look_ahead(tg_fetch *f, const gemm_job *j, int k, int n, int i, int panels) {
     const tg_gemm *g = j->g;
     const int nr = *j->k->gemm_cols;
@@ -135,13 +156,14 @@ typedef struct place {
 static void multiply_panel(const gemm_job *j, int p0, int p1, const place *at, const void *b,
                            bool half) {
     const tg_gemm *g = j->g;
-    const int nr = *j->k->gemm_cols;
+    const int nr = *j->k->gemm_cols, fetching = TG_MAX(p1 - (is_narrow(j) ? 1 : 2), p0);
     tg_gemm_block block = {.ldc = (size_t)g->ldc,
                            .b = b,
                            .half = half,
                            .cols = TG_MIN(nr, g->N - at->n),
                            .depth = at->depth,
-                           .add = g->accumulate || at->k > 0};
+                           .add = g->accumulate || at->k > 0,
+                           .fetch = {.at = b}};
     if (g->bias && at->k + at->depth == g->K && j->last) block.bias = g->bias + at->n;
     for (int p = p0; p < p1; p++) {
         const int row = panel_row(j, p);
@@ -149,10 +171,8 @@ static void multiply_panel(const gemm_job *j, int p0, int p1, const place *at, c
         block.a = packed_row(j, row, at->k, at->depth);
         block.c = g->c + (size_t)(j->first + row) * (size_t)g->ldc + at->n;
         /* Member by member: a copy of the whole would be loaded wider than it was stored, and wait for all stores before it. */
-        if (p - p0 < (is_narrow(j) ? 1 : 2) && !(g->packed && j->rows < FETCH_FROM))
-            look_ahead(&block.fetch, j, at->next_k, at->next_n, p - p0, p1 - p0);
-        else if (p - p0 < 3)
-            memset(&block.fetch, 0, sizeof block.fetch), block.fetch.at = b;
+        if (p >= fetching && !(g->packed && j->rows < FETCH_FROM))
+            look_ahead(&block.fetch, j, at->next_k, at->next_n, p - fetching, p1 - p0);
         if (j->pairs)
             j->k->gemm_pairs(&block);
         else
@@ -222,7 +242,7 @@ static void choose_tiles(gemm_job *j) {
     const int nr = *j->k->gemm_cols, across = (j->g->N + nr - 1) / nr, turns = 2 * j->threads;
     const int rows = j->g->tile_cols ? WIDE : TALL;
     j->groups = TG_MIN((j->rows + rows - 1) / rows, j->panels);
-    j->tile_cols = j->g->tile_cols                ? j->g->tile_cols
+    j->tile_cols = j->g->tile_cols           ? j->g->tile_cols
                    : j->panels <= FEW_PANELS ? (across + turns - 1) / turns * nr
                                              : nr;
     j->tiles_across = (j->g->N + j->tile_cols - 1) / j->tile_cols;
@@ -233,7 +253,7 @@ static void gemm_rows(tg_backend *be, gemm_job *j) {
     const int mr = *j->k->gemm_rows;
     j->panels = (j->rows + mr - 1) / mr;
     choose_tiles(j);
-    j->together = j->g->ta ? TG_MAX(TG_MIN(PACK_PANELS, j->panels / (2 * j->threads)), 1) : 1;
+    j->together = TG_MAX(TG_MIN(PACK_PANELS, j->panels / (2 * j->threads)), 1);
     const int groups = (j->panels + j->together - 1) / j->together;
     if (j->rows * j->g->K <= ROWS_ALONE)
         for (int i = 0; i < groups; i++) pack_panels(j, i);
