@@ -17,10 +17,11 @@ enum {
     /* Rows of a tile, at most: if it is one panel of b wide (each row of tiles packs b again), or as wide as the caller wants. */
     TALL = 1792,
     WIDE = 448,
-    FEW_PANELS = 4, /* of a */
-    /* So many panels of a are packed together, so many steps at a time: a cache line of a transposed a holds more rows than a panel. */
-    PACK_PANELS = 8,
-    PACK_STEPS = 32,
+    FEW_PANELS = 4,  /* of a */
+    ROW_STEPS = 128, /* of a panel of a are packed at a time */
+    /* If a is transposed, so many of so many panels: a cache line holds more rows than a panel. */
+    COLUMN_STEPS = 32,
+    COLUMN_PANELS = 8,
     /* Panels of a: floats are made of a bf16 panel of b once, not for each of them. */
     WIDEN_FROM = 3,
     LINE = 64, /* bytes, of a cache */
@@ -92,11 +93,12 @@ static void pack_panels(void *arg, int group) {
     const gemm_job *j = arg;
     const int K = j->g->K, p0 = group * j->together, p1 = TG_MIN(p0 + j->together, j->panels);
     const int row0 = panel_row(j, p0), row1 = panel_row(j, p1);
+    const int steps = j->g->ta ? COLUMN_STEPS : ROW_STEPS;
     for (int block = 0; block < K; block += j->depth) {
         const int end = TG_MIN(block + j->depth, K);
         for (int k = block, next; k < end; k = next) {
-            next = TG_MIN(k + PACK_STEPS, end);
-            fetch_a(j, row0, row1, next, TG_MIN(next + PACK_STEPS, K));
+            next = TG_MIN(k + steps, end);
+            fetch_a(j, row0, row1, next, TG_MIN(next + steps, K));
             for (int p = p0; p < p1; p++) pack_steps(j, p, block, end - block, k, next - k);
         }
     }
@@ -253,7 +255,7 @@ static void gemm_rows(tg_backend *be, gemm_job *j) {
     const int mr = *j->k->gemm_rows;
     j->panels = (j->rows + mr - 1) / mr;
     choose_tiles(j);
-    j->together = TG_MAX(TG_MIN(PACK_PANELS, j->panels / (2 * j->threads)), 1);
+    j->together = j->g->ta ? TG_MAX(TG_MIN(COLUMN_PANELS, j->panels / (2 * j->threads)), 1) : 1;
     const int groups = (j->panels + j->together - 1) / j->together;
     if (j->rows * j->g->K <= ROWS_ALONE)
         for (int i = 0; i < groups; i++) pack_panels(j, i);
