@@ -5,7 +5,9 @@ beside transformers. Then BERTScore on MiniLM as it was trained, from the packag
 CASES (default 3 for each family), N texts (default 24) and SEED come from the environment. Needs build/textgen-env.
 
 bert-score asks RoBERTa's tokenizer for a space before a text and for the special tokens alone where there is no text; the tokenizers of transformers
-5 know neither request any more, so encode() below does what those of transformers 4 did. Batches have one text: its padding counts as a cosine of 0."""
+5 know neither request any more, so encode() below does what those of transformers 4 did. Batches have one text: its padding counts as a cosine of 0.
+It also takes any path with "t5" in it for a T5, which a temporary folder's random name may have: it is given the folder's last name alone."""
+import contextlib
 import json
 import os
 import random
@@ -109,7 +111,8 @@ def encode(prefix):
 
 def bert_scores(folder, tokenizer, layers, rows, prefix):
     bert.sent_encode = encode(prefix)
-    model = bert.get_model(folder, layers)
+    with contextlib.chdir(os.path.dirname(folder)):
+        model = bert.get_model(os.path.basename(folder), layers)
     weight = {tokenizer.sep_token_id: 0.0, tokenizer.cls_token_id: 0.0}
     idf = type("idf", (dict,), {"__missing__": lambda self, key: 1.0})(weight)
     out = []
