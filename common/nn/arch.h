@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TG_MAX_LAYERS = 1024 };
+enum { TG_MAX_LAYERS = 1024, TG_ROPE_STRETCHES = 256 };
 
 typedef enum tg_norm { TG_NORM_LAYER, TG_NORM_RMS } tg_norm;
 
@@ -23,6 +23,7 @@ typedef enum tg_rope_kind {
     TG_ROPE_DYNAMIC, /* as default within max_positions */
     TG_ROPE_LLAMA3,
     TG_ROPE_YARN,
+    TG_ROPE_LONG, /* max_positions are the original ones at most */
 } tg_rope_kind;
 
 typedef struct tg_rope {
@@ -30,10 +31,12 @@ typedef struct tg_rope {
     bool pairs; /* neighbouring floats form a pair; else one of each half */
     tg_rope_kind kind;
     float theta, factor;
-    float low_freq, high_freq;             /* llama3 */
-    float beta_fast, beta_slow, attention; /* yarn; attention: factor on cos and sin */
-    bool keep_range;                       /* yarn: the range is not rounded to whole dimensions */
-    int original_positions;                /* llama3, yarn */
+    float low_freq, high_freq;        /* llama3 */
+    float beta_fast, beta_slow;       /* yarn */
+    float attention;                  /* yarn, long: factor on cos and sin */
+    bool keep_range;                  /* yarn: the range is not rounded to whole dimensions */
+    int original_positions;           /* llama3, yarn, long */
+    float stretch[TG_ROPE_STRETCHES]; /* long: (dims / 2) of wave lengths */
 } tg_rope;
 
 /* All zeros where a field is not set: GPT-2's ways. Of a seq2seq model these are the decoder's; the encoder's are tg_arch_encoder's,
@@ -58,6 +61,8 @@ typedef struct tg_arch {
     bool parallel;     /* attention and MLP both read the layer's input */
     bool post_norms;   /* what attention and MLP add is normalised first */
     bool norm_after;   /* x = norm(x + f(x)) in place of x + f(norm(x)) */
+    bool norm_stream;  /* x = norm(x) + f(norm(x)) */
+    bool plain_norms;  /* norms in and behind the layers have neither gain nor bias */
     bool final_norm; /* there is one behind the last layer; asked by the tables of some families */
     bool embed_norm; /* embeddings are normalised */
     bool pad_fixed;  /* reading pad_id gives its embedding no gradient */

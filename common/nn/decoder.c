@@ -100,10 +100,13 @@ static void finish_last_layer(const tg_decoder *d, int layer, int n) {
     last.x = last.mid = last.cmid = last.out = b->last;
     last.att = b->last_att;
     if (a->post1 == a->x) last.post1 = last.post2 = b->last;
-    t->be->ops->gather_rows(t->be, b->last, a->x, b->cache_rows, n, t->arch.width);
+    t->be->ops->gather_rows(t->be, b->last, t->arch.norm_stream ? a->norm : a->x, b->cache_rows, n,
+                            t->arch.width);
     t->be->ops->gather_rows(t->be, b->last_att, a->att, b->cache_rows, n,
                             tg_trunk_attn_width(&t->arch));
-    tg_trunk_mix(t, layer, &last, n);
+    tg_acts mixed = last;
+    if (t->arch.norm_stream) mixed.norm = b->last;
+    tg_trunk_mix(t, layer, &mixed, n);
     tg_trunk_mlp(t, layer, &last, n);
 }
 

@@ -17,6 +17,7 @@ void tg_fisher_norm(const tg_fisher *f, const tg_trunk *t, const tg_tensors *q,
     } else {
         ops->fill(t->be, ty, 0.0f, n);
         ops->layernorm_backward(t->be, ty, NULL, NULL, tx, x, mean, rstd, f->ones, N, C);
+        if (!qv->w[role]) return; /* there is no gain */
         ops->layernorm_forward(t->be, f->made, f->unused, f->unused + N, x, qv->w[role],
                                qv->w[role + 1], N, C, a->norm_eps);
     }
@@ -46,6 +47,8 @@ static reads enter(tg_fisher *f, const tg_pass_stack *s, const tg_trunk *tv, int
     tg_trunk_norm(t, q, b->norm, f->in, b->mean, b->rstd, b->x, s->n_tokens);
     tg_fisher_norm(f, t, q, &tv->layers[layer], b->norm, f->tin, tx, b->x, b->mean, b->rstd,
                    s->n_tokens);
+    if (t->arch.norm_stream)
+        t->be->ops->copy(t->be, f->tx, f->tin, (size_t)s->n_tokens * (size_t)t->arch.width);
     return (reads){f->in, f->tin};
 }
 

@@ -144,6 +144,7 @@ tg_pass_rows tg_pass_rows_of(const tg_pass *p, const tg_pass_stack *s, int layer
     r.n = p->n_actions;
     r.a.x = p->b.cut_x, r.a.att = p->b.cut_att, r.a.out = p->b.rows;
     if (s->trunk.arch.parallel) r.a.mid = r.a.cmid = r.a.out;
+    if (s->trunk.arch.norm_stream) r.a.norm = r.a.x; /* which nothing else reads */
     return r;
 }
 
@@ -157,7 +158,8 @@ void tg_pass_layer(tg_pass *p, const tg_pass_stack *s, int layer, bool to_up) {
     ops->attention_forward(t->be, a->att, a->lse, a->qkv, a->qkv + at.k, a->qkv + at.v, at.stride,
                            s->offsets, p->n_seqs, tg_trunk_attn(t, layer));
     if (tg_pass_is_cut(p, s, layer)) {
-        ops->gather_rows(t->be, rows.a.x, a->x, p->b.act_row, rows.n, t->arch.width);
+        ops->gather_rows(t->be, rows.a.x, t->arch.norm_stream ? a->norm : a->x, p->b.act_row,
+                         rows.n, t->arch.width);
         ops->gather_rows(t->be, rows.a.att, a->att, p->b.act_row, rows.n,
                          tg_trunk_attn_width(&t->arch));
     }

@@ -75,6 +75,13 @@ static void branch_end(tg_pass *p, const tg_pass_stack *s, int layer, const tg_b
         tg_pass_input_backward(t, q, role, p->b.dx, dy, N, out, C, true);
         return;
     }
+    if (t->arch.norm_stream) { /* the stream's gradient goes through the norm too */
+        tg_pass_input_backward(t, q, role, p->b.dx, dy, N, out, C, true);
+        t->be->ops->copy(t->be, d, p->b.dx, (size_t)N * (size_t)C);
+        t->be->ops->fill(t->be, p->b.dx, 0.0f, (size_t)N * (size_t)C);
+        tg_pass_norm_backward(t, q, br->norm, p->b.dx, d, br->x, br->mean, br->rstd, N);
+        return;
+    }
     tg_pass_input_backward(t, q, role, d, dy, N, out, C, false);
     tg_pass_norm_backward(t, q, br->norm, p->b.dx, d, br->x, br->mean, br->rstd, N);
 }

@@ -41,13 +41,15 @@ static float frequency(const tg_rope *r, int j) {
     case TG_ROPE_LINEAR: freq /= (double)r->factor; break;
     case TG_ROPE_LLAMA3: freq = llama3(r, freq); break;
     case TG_ROPE_YARN: freq = yarn(r, freq, j); break;
+    case TG_ROPE_LONG: freq /= (double)r->stretch[j]; break;
     }
     return (float)freq;
 }
 
 void tg_rope_table(const tg_rope *r, int positions, float *table) {
     const int half = r->dims / 2;
-    const float factor = r->kind == TG_ROPE_YARN ? r->attention : 1.0f;
+    const bool scaled = r->kind == TG_ROPE_YARN || r->kind == TG_ROPE_LONG;
+    const float factor = scaled ? r->attention : 1.0f;
     for (int j = 0; j < half; j++) {
         float freq = frequency(r, j);
         for (int p = 0; p < positions; p++) {

@@ -223,6 +223,7 @@ static void leave(const tg_trunk *t, int layer, const tg_branch *b, const float 
     const tg_arch *arch = &t->arch;
     const size_t n = (size_t)N * (size_t)arch->width;
     float *sum = arch->norm_after ? b->raw : b->y;
+    if (arch->norm_stream) from = norm; /* of what the branch read */
     if (sum != from) ops->copy(t->be, sum, from, n);
     if (arch->post_norms) {
         tg_trunk_linear(t, p, b->out, b->raw, inside, N, arch->width, b->out_in, false);
@@ -304,8 +305,9 @@ void tg_carve_shared_acts(tg_carve *c, const tg_arch *arch, size_t N, tg_acts *a
     a->lse = a->clse = tg_carve_f32(c, N, (size_t)arch->n_heads);
     a->rstd_q = a->rstd_k = a->lse; /* attention writes lse when they are used up */
     a->norm = a->att = a->catt =
-        tg_carve_f32(c, N, TG_MAX(C, HD)); /* the norm is used up when attention writes */
-    if (arch->parallel) a->norm = tg_carve_f32(c, N, C); /* but not before the MLP's is made */
+        tg_carve_f32(c, N, TG_MAX(C, HD));   /* the norm is used up when attention writes */
+    if (arch->parallel || arch->norm_stream) /* but not before the MLP's is made, or it is added */
+        a->norm = tg_carve_f32(c, N, C);
     a->post1 = a->post2 = a->cpost = arch->post_norms ? tg_carve_f32(c, N, C) : a->x;
     a->qkv = a->raw = a->cq = a->up = a->act = tg_carve_f32(c, N, TG_MAX(Q, U));
     if (arch->gated) a->act = tg_carve_f32(c, N, F);
@@ -318,8 +320,9 @@ static int reach_of(const tg_arch *arch, int positions) {
 
 void tg_carve_tables(tg_carve *c, const tg_arch *arch, int positions, bool train, tg_trunk *t) {
     const size_t P = (size_t)positions, H = (size_t)arch->n_heads;
-    t->rope = t->local_rope = t->slopes = t->bias = t->dbias = NULL;
+    t->rope = t->local_rope = t->slopes = t->bias = t->dbias = t->plain = NULL;
     t->buckets = NULL;
+    if (arch->plain_norms) t->plain = tg_carve_f32(c, 2, (size_t)arch->width);
     if (arch->rope.dims) t->rope = tg_carve_f32(c, P, (size_t)arch->rope.dims);
     if (arch->local_rope.dims) t->local_rope = tg_carve_f32(c, P, (size_t)arch->local_rope.dims);
     if (arch->alibi) t->slopes = tg_carve_f32(c, H, 1);
@@ -331,6 +334,22 @@ void tg_carve_tables(tg_carve *c, const tg_arch *arch, int positions, bool train
     if (train) t->dbias = tg_carve_f32(c, n, H);
 }
 
+static void put_norm(tg_tensors *p, tg_param_role role, float *plain, size_t width) {
+    p->w[role] = plain;
+    p->w[role + 1] = plain + width;
+}
+
+static void put_plain_norms(tg_trunk *t) {
+    const size_t C = (size_t)t->arch.width;
+    t->be->ops->fill(t->be, t->plain, 1.0f, C);
+    t->be->ops->fill(t->be, t->plain + C, 0.0f, C);
+    for (int l = 0; l < t->arch.n_layers; l++) {
+        put_norm(&t->layers[l], TG_ROLE_NORM1_W, t->plain, C);
+        put_norm(&t->layers[l], TG_ROLE_NORM2_W, t->plain, C);
+    }
+    if (t->arch.final_norm) put_norm(&t->top, TG_ROLE_FINAL_W, t->plain, C);
+}
+
 tg_status tg_trunk_fill_tables(tg_trunk *t, int positions, tg_error *err) {
     const tg_arch *arch = &t->arch;
     const size_t H = (size_t)arch->n_heads, reach = 2 * (size_t)t->reach + 1;
@@ -339,6 +358,7 @@ tg_status tg_trunk_fill_tables(tg_trunk *t, int positions, tg_error *err) {
     const size_t angles =
         (size_t)positions * (size_t)TG_MAX(arch->rope.dims, arch->local_rope.dims);
     const size_t n = TG_MAX(angles, TG_MAX(H, reach));
+    if (t->plain) put_plain_norms(t);
     if (!t->rope && !t->slopes && !t->bias) return TG_OK;
     float *host = tg_alloc_array(n, sizeof *host);
     if (!host) return tg_fail_nomem(err, n * sizeof *host);

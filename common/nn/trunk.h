@@ -38,6 +38,7 @@ typedef struct tg_trunk {
     float *bias;         /* (2 reach + 1, n_heads) REL_BIAS by distance, made by tg_trunk_bias */
     float *dbias;        /* the same, its gradient; training only */
     int32_t *buckets;    /* (2 reach + 1) rows of REL_BIAS */
+    float *plain;        /* (2,C) gain 1 and bias 0 of norms that have neither */
     int reach;
 } tg_trunk;
 
@@ -107,7 +108,8 @@ static inline bool tg_trunk_keeps_post(const tg_arch *a) {
     return a->post_norms || a->norm_after;
 }
 
-/* A branch of a layer: y = x + f(norm(x)), or with norm_after norm(x + f(x)), or with post_norms x + post(f(norm(x))). */
+/* A branch of a layer: y = x + f(norm(x)), or with norm_after norm(x + f(x)), with norm_stream norm(x) + f(norm(x)), with
+ * post_norms x + post(f(norm(x))). */
 typedef enum tg_branch_kind { TG_BRANCH_ATTN, TG_BRANCH_CROSS, TG_BRANCH_MLP } tg_branch_kind;
 typedef struct tg_branch {
     tg_param_role norm, out, post; /* out: the matrix that ends it */

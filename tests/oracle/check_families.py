@@ -16,12 +16,16 @@ LISTS = ("tokens", "offsets", "act_row", "act_token", "dlogp", "dentropy", "dval
 
 
 def rope(r, positions, head_dim, partial=None):
-    kind = r.choice(["default", "linear", "dynamic", "llama3", "yarn"])
+    kind = r.choice(["default", "linear", "dynamic", "llama3", "yarn", "longrope"])
     if kind == "dynamic" and head_dim * (partial or 1) <= 2:  # transformers divides by zero
         kind = "linear"
     out = dict(rope_type=kind, rope_theta=r.choice([100.0, 10000.0, 1e6]))
-    if kind != "default":
+    if kind != "default" and (kind != "longrope" or r.random() < 0.5):
         out["factor"] = r.choice([2.0, 4.0, 8.0])
+    if kind == "longrope":
+        pairs = int(head_dim * (partial or 1)) // 2
+        out.update(short_factor=[r.uniform(1, 3) for _ in range(pairs)], long_factor=[r.uniform(3, 9) for _ in range(pairs)],
+                   original_max_position_embeddings=max(4, r.choice([positions, positions // 2])), **r.choice([{}, dict(attention_factor=1.2)]))
     if kind == "llama3":
         out.update(low_freq_factor=r.choice([1.0, 0.5]), high_freq_factor=r.choice([2.0, 4.0]),
                    original_max_position_embeddings=max(4, positions // 2))
@@ -89,10 +93,17 @@ def random_settings(r, family):
         return dict(common, hidden_size=width, num_hidden_layers=layers, num_attention_heads=heads, ffn_dim=30,
                     word_embed_proj_dim=r.choice([width, width, max(1, width // 2), 3]), do_layer_norm_before=r.random() < 0.6,
                     _remove_final_layer_norm=r.random() < 0.2, max_position_embeddings=positions, enable_bias=r.random() < 0.7,
-                    activation_function=r.choice(["relu", "gelu"]))
+                    activation_function=r.choice(["relu", "gelu"]), layer_norm_elementwise_affine=r.random() < 0.7)
     if family == "bloom":
-        return dict(common, hidden_size=width, n_layer=layers, n_head=heads)
+        return dict(common, hidden_size=width, n_layer=layers, n_head=heads, apply_residual_connection_post_layernorm=r.random() < 0.4)
     return llama_like(r, family)
+
+
+def longest_text(settings):
+    """Beyond the original positions longrope turns the whole text otherwise, which no decoder with a cache can: there the model ends."""
+    angles = settings.get("rope_parameters") or {}
+    ends = [a["original_max_position_embeddings"] for a in (angles, *angles.values()) if isinstance(a, dict) and a.get("rope_type") == "longrope"]
+    return min([settings.get("max_position_embeddings", settings.get("n_positions", 60))] + ends)
 
 
 def compare_decoded(got, want, failures, taken):
@@ -125,7 +136,7 @@ def run_case(family, seed, scratch):
     tame(model)
     folder, saved = os.path.join(scratch, f"{family}{seed}"), os.path.join(scratch, f"{family}{seed}.out")
     save(model, head, folder)
-    longest = settings.get("max_position_embeddings", settings.get("n_positions", 60))
+    longest = longest_text(settings)
     lengths = [r.randint(1, longest) for _ in range(r.randint(0, 3))] + [longest]
     batch = random_batch(seed, settings["vocab_size"], lengths, [r.randint(1, n) for n in lengths])
     weights = torch.randn(3, len(batch[2]), generator=torch.Generator().manual_seed(seed))

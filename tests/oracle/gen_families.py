@@ -45,8 +45,13 @@ GOLDENS = {
                         layer_types=["sliding_attention", "full_attention", "sliding_attention"],
                         rope_parameters=dict(full_attention=dict(rope_type="linear", rope_theta=500.0, factor=2.0),
                                              sliding_attention=dict(rope_type="default", rope_theta=20.0))),
+    "opt_plain": dict(vocab_size=23, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, ffn_dim=20, word_embed_proj_dim=16,
+                      layer_norm_elementwise_affine=False, max_position_embeddings=24, **IDS),
+    "bloom_stream": dict(vocab_size=23, hidden_size=12, n_layer=2, n_head=3, apply_residual_connection_post_layernorm=True, **IDS),
+    "llama_long": dict(LLAMA, rope_parameters=dict(rope_type="longrope", rope_theta=100.0, short_factor=[1.5, 2.0], long_factor=[3.0, 5.0],
+                                                   original_max_position_embeddings=20)),
 }
-FAMILIES = {"opt_350m": "opt"}  # where it is not the golden's name
+FAMILIES = {"opt_350m": "opt", "opt_plain": "opt", "bloom_stream": "bloom", "llama_long": "llama"}  # where it is not the golden's name
 
 
 def random_model(family, seed, settings, scale=0.15):

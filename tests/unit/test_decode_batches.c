@@ -140,9 +140,9 @@ static tg_arch wide_arch(const char *family) {
 
 TEST(a_row_does_not_depend_on_its_batch) {
     static const char *const families[] = {
-        "gpt2",  "gpt_neo", "gptj",  "gpt_neox",   "opt",        "bloom",
-        "llama", "mistral", "qwen2", "qwen3",      "gemma",      "gemma2",
-        "t5",    "mt5",     "bart",  "blenderbot", "gemma3_text"};
+        "gpt2",    "gpt_neo",    "gptj",        "gpt_neox",  "opt",         "bloom", "llama",
+        "mistral", "qwen2",      "qwen3",       "gemma",     "gemma2",      "t5",    "mt5",
+        "bart",    "blenderbot", "gemma3_text", "opt_plain", "bloom_stream"};
     static const char *const backends[] = {"ref", "cpu"};
     for (size_t k = 0; k < sizeof backends / sizeof *backends; k++) {
         tg_backend *be;

@@ -33,6 +33,18 @@ TEST(opt_350m_as_in_transformers) {
     tg_golden_check("golden/families/opt_350m", 2e-5, 1e-3);
 }
 
+TEST(opt_without_gains_as_in_transformers) {
+    tg_golden_check("golden/families/opt_plain", 2e-5, 1e-3);
+}
+
+TEST(bloom_that_adds_to_norms_as_in_transformers) {
+    tg_golden_check("golden/families/bloom_stream", 2e-5, 1e-3);
+}
+
+TEST(longrope_as_in_transformers) {
+    tg_golden_check("golden/families/llama_long", 2e-5, 1e-3);
+}
+
 TEST(bloom_as_in_transformers) {
     tg_golden_check("golden/families/bloom", 2e-5, 1e-3);
 }
@@ -97,12 +109,12 @@ TEST(blenderbot_small_as_in_transformers) {
     tg_golden_check("golden/families/blenderbot-small", 2e-5, 1e-3);
 }
 
-static const char *const names[] = {"gpt_neo",    "gptj",    "gpt_neox",   "opt",
-                                    "opt_350m",   "bloom",   "llama",      "mistral",
-                                    "qwen2",      "qwen3",   "gemma",      "gemma2",
-                                    "t5",         "mt5",     "bart",       "mbart",
-                                    "marian",     "pegasus", "blenderbot", "blenderbot-small",
-                                    "gemma3_text"};
+static const char *const names[] = {"gpt_neo",     "gptj",      "gpt_neox",     "opt",
+                                    "opt_350m",    "bloom",     "llama",        "mistral",
+                                    "qwen2",       "qwen3",     "gemma",        "gemma2",
+                                    "t5",          "mt5",       "bart",         "mbart",
+                                    "marian",      "pegasus",   "blenderbot",   "blenderbot-small",
+                                    "gemma3_text", "opt_plain", "bloom_stream", "llama_long"};
 enum { N_NAMES = sizeof names / sizeof *names };
 
 static const char *golden(const char *family) {
@@ -188,9 +200,9 @@ TEST(what_is_not_built_is_refused_by_name) {
         {"llama", "hidden_act", "\"mish\"", TG_UNSUPPORTED},
         {"llama", "hidden_act", "7", TG_DATA},
         {"llama", "num_hidden_layers", "0", TG_DATA},
-        {"opt", "layer_norm_elementwise_affine", "false", TG_UNSUPPORTED},
+        {"opt", "layer_norm_elementwise_affine", "0.5", TG_DATA},
         {"opt", "word_embed_proj_dim", "\"8\"", TG_DATA},
-        {"bloom", "apply_residual_connection_post_layernorm", "true", TG_UNSUPPORTED},
+        {"bloom", "apply_residual_connection_post_layernorm", "\"yes\"", TG_DATA},
         {"gptj", "rotary_dim", "null", TG_UNSUPPORTED},
         {"gpt_neo", "attention_layers", "[\"global\", \"sparse\"]", TG_UNSUPPORTED},
         {"gpt_neo", "attention_layers", "[\"global\"]", TG_DATA},
@@ -216,15 +228,15 @@ TEST(what_is_not_built_is_refused_by_name) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_refused(cases[i].family, cases[i].key, cases[i].value, cases[i].status);
     tg_arch arch;
-    static const char *const ropes[] = {"{\"rope_type\":\"longrope\"}",
+    static const char *const ropes[] = {"{\"rope_type\":\"longrope\",\"short_factor\":[1]}",
                                         "{\"mrope_section\":[1]}",
                                         "{\"full_attention\":{\"rope_type\":\"default\"}}",
                                         "{\"rope_type\":\"linear\"}",
                                         "{\"rope_type\":\"llama3\",\"factor\":2}",
                                         "{\"rope_type\":\"linear\",\"factor\":2,"
                                         "\"partial_rotary_factor\":0.5}"};
-    static const char *const words[] = {"longrope", "mrope_section",   "full_attention",
-                                        "factor",   "low_freq_factor", "partial_rotary_factor"};
+    static const char *const words[] = {"short_factor", "mrope_section",   "full_attention",
+                                        "factor",       "low_freq_factor", "partial_rotary_factor"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         char folder[700], path[800];
         snprintf(folder, sizeof folder, "%s/rope", tg_test_tmpdir());

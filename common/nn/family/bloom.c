@@ -36,7 +36,7 @@ static const tg_key keys[] = {TG_SIZE("vocab_size", NULL, vocab_size, 1 << 24, 2
                               TG_SIZE("n_layer", "num_hidden_layers", n_layers, TG_MAX_LAYERS, 2),
                               TG_SIZE("n_head", "num_attention_heads", n_heads, 1024, 8),
                               TG_NUMBER("layer_norm_epsilon", norm_eps, 1, 1e-5),
-                              TG_ONLY("apply_residual_connection_post_layernorm", 0),
+                              TG_FLAG("apply_residual_connection_post_layernorm", norm_stream, 0),
                               TG_FLAG("tie_word_embeddings", tied_head, 1),
                               TG_TOKENS(1, 2, -1),
                               TG_KEYS_END};

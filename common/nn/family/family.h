@@ -63,6 +63,13 @@ typedef struct tg_family_tensor {
         .name = (name_), .role = (role_), .init = (init_), .dims = {__VA_ARGS__},                  \
         .unless = offsetof(tg_arch, field_), .stack = stack_                                       \
     }
+#define TG_ROW_UNLESS(field_, name_, role_, init_, ...)                                            \
+    TG_ROW_IN_UNLESS(TG_STACK_MAIN, field_, name_, role_, init_, __VA_ARGS__)
+#define TG_ROW_IF_UNLESS(field_, unless_, name_, role_, init_, ...)                                \
+    {                                                                                              \
+        .name = (name_), .role = (role_), .init = (init_), .dims = {__VA_ARGS__},                  \
+        .when = offsetof(tg_arch, field_), .unless = offsetof(tg_arch, unless_)                    \
+    }
 #define TG_ROW_FIXED(stack_, name_, role_, init_, ...)                                             \
     {                                                                                              \
         .name = (name_), .role = (role_), .init = (init_), .dims = {__VA_ARGS__}, .stack = stack_, \

@@ -1,13 +1,11 @@
 /* Rotary settings in config.json: rope_parameters (transformers 5), or rope_theta and rope_scaling beside it (before), or the
  * names of GPT-NeoX. A setting that would change the angles and is not built is refused by name. */
 #include "common/nn/family/decoders.h"
+#include "common/nn/family/rope_scaling.h"
 
 #include "common/base/check.h"
 
-#include <math.h>
 #include <string.h>
-
-static const char *const kinds[] = {"default", "linear", "dynamic", "llama3", "yarn"};
 
 static const char *const known[] = {"rope_type",        "type",
                                     "rope_theta",       "partial_rotary_factor",
@@ -15,7 +13,8 @@ static const char *const known[] = {"rope_type",        "type",
                                     "high_freq_factor", "original_max_position_embeddings",
                                     "beta_fast",        "beta_slow",
                                     "truncate",         "attention_factor",
-                                    "mscale",           "mscale_all_dim"};
+                                    "mscale",           "mscale_all_dim",
+                                    "short_factor",     "long_factor"};
 
 static tg_status check_keys(const tg_config_json *sub, tg_error *err) {
     const char *key;
@@ -29,91 +28,6 @@ static tg_status check_keys(const tg_config_json *sub, tg_error *err) {
                            key);
     }
     return TG_OK;
-}
-
-static tg_status read_kind(tg_rope *r, const tg_config_json *sub, tg_error *err) {
-    const char *name;
-    bool old = !json_object_get(sub->root, "rope_type");
-    tg_status st = tg_config_json_str(sub, old ? "type" : "rope_type", "default", &name, err);
-    if (st != TG_OK) return st;
-    for (size_t i = 0; i < TG_COUNT_OF(kinds); i++)
-        if (!strcmp(kinds[i], name)) {
-            r->kind = (tg_rope_kind)i;
-            return TG_OK;
-        }
-    return tg_fail(err, TG_UNSUPPORTED,
-                   "%s: rope_type: \"%.40s\" is not built into this version (there are: default, "
-                   "linear, dynamic, llama3, yarn)",
-                   sub->path, name);
-}
-
-static double magnitude(double factor, double mscale) {
-    return factor <= 1 ? 1 : 0.1 * mscale * log(factor) + 1;
-}
-
-/* Peng et al. 2023, section 3.4, as transformers infers it. */
-static tg_status read_yarn(tg_rope *r, const tg_config_json *sub, tg_error *err) {
-    float attention = 0, mscale = 0, all = 0;
-    bool truncate = true;
-    tg_status st = tg_config_json_float(sub, "attention_factor", 0, 1e6, 0, &attention, err);
-    if (st == TG_OK) st = tg_config_json_float(sub, "mscale", 0, 1e6, 0, &mscale, err);
-    if (st == TG_OK) st = tg_config_json_float(sub, "mscale_all_dim", 0, 1e6, 0, &all, err);
-    if (st == TG_OK) st = tg_config_json_float(sub, "beta_fast", 0, 1e6, 32, &r->beta_fast, err);
-    if (st == TG_OK) st = tg_config_json_float(sub, "beta_slow", 0, 1e6, 1, &r->beta_slow, err);
-    if (st == TG_OK) st = tg_config_json_bool(sub, "truncate", true, &truncate, err);
-    if (st != TG_OK) return st;
-    if (r->beta_fast <= 0) r->beta_fast = 32;
-    if (r->beta_slow <= 0) r->beta_slow = 1;
-    r->keep_range = !truncate;
-    double factor = (double)r->factor;
-    if (attention > 0)
-        r->attention = attention;
-    else if (mscale > 0 && all > 0)
-        r->attention = (float)(magnitude(factor, (double)mscale) / magnitude(factor, (double)all));
-    else
-        r->attention = (float)magnitude(factor, 1);
-    return TG_OK;
-}
-
-/* One that has no default. */
-static tg_status read_number(const tg_config_json *sub, const char *key, const char *kind,
-                             float *out, tg_error *err) {
-    if (!json_is_number(json_object_get(sub->root, key)))
-        return tg_fail(err, TG_DATA, "%s: rope_parameters: %s: expected a number for \"%s\"",
-                       sub->path, key, kind);
-    return tg_config_json_float(sub, key, 1e-3, 1e6, 1, out, err);
-}
-
-static tg_status read_llama3(tg_rope *r, const tg_config_json *sub, tg_error *err) {
-    tg_status st = read_number(sub, "low_freq_factor", "llama3", &r->low_freq, err);
-    if (st == TG_OK) st = read_number(sub, "high_freq_factor", "llama3", &r->high_freq, err);
-    if (st == TG_OK && r->high_freq <= r->low_freq)
-        st = tg_fail(err, TG_DATA,
-                     "%s: rope_parameters: high_freq_factor %g is not above "
-                     "low_freq_factor %g",
-                     sub->path, (double)r->high_freq, (double)r->low_freq);
-    return st;
-}
-
-static tg_status read_scaling(tg_arch *a, const tg_config_json *sub, const tg_config_json *top,
-                              tg_error *err) {
-    tg_rope *r = &a->rope;
-    tg_status st = read_kind(r, sub, err);
-    if (st != TG_OK || r->kind == TG_ROPE_DEFAULT) return st;
-    if (r->kind == TG_ROPE_LLAMA3 || r->kind == TG_ROPE_YARN) {
-        const char *key = "original_max_position_embeddings";
-        const tg_config_json *from = json_object_get(top->root, key) ? top : sub;
-        st = tg_config_json_int(from, key, NULL, 1, 1 << 24, a->max_positions,
-                                &r->original_positions, err);
-    }
-    if (st == TG_OK && r->kind == TG_ROPE_YARN &&
-        json_is_null(json_object_get(sub->root, "factor")))
-        r->factor = (float)((double)a->max_positions / r->original_positions);
-    else if (st == TG_OK)
-        st = read_number(sub, "factor", kinds[r->kind], &r->factor, err);
-    if (st == TG_OK && r->kind == TG_ROPE_LLAMA3) st = read_llama3(r, sub, err);
-    if (st == TG_OK && r->kind == TG_ROPE_YARN) st = read_yarn(r, sub, err);
-    return st;
 }
 
 /* From rope_parameters, or from the top of config.json, where GPT-NeoX has another name for it and reads no other. */
@@ -131,7 +45,7 @@ static tg_status check_whole(const tg_rope *r, float turned, const tg_config_jso
     if (r->kind == TG_ROPE_DEFAULT || turned >= 1) return TG_OK;
     return tg_fail(err, TG_UNSUPPORTED,
                    "%s: partial_rotary_factor: %g with \"%s\" is not built into this version",
-                   c->path, (double)turned, kinds[r->kind]);
+                   c->path, (double)turned, tg_rope_kind_name(r->kind));
 }
 
 /* Taken for none they would be another model. */
@@ -164,17 +78,15 @@ static tg_status read_angles(tg_arch *a, json_t *object, const tg_config_json *c
     if (st == TG_OK)
         st = read_either(&sub, c, "partial_rotary_factor", s.part_key, 1e-6, 1, s.part, &turned,
                          err);
-    if (st == TG_OK) st = read_scaling(a, &sub, c, err);
-    if (st == TG_OK && !partly) st = check_whole(r, turned, c, err);
     if (st != TG_OK) return st;
-    if (!partly) turned = 1;
-    r->dims = (int)((double)a->head_dim * (double)turned + 1e-6);
+    r->dims = (int)((double)a->head_dim * (double)(partly ? turned : 1) + 1e-6);
     if (r->dims < 2 || r->dims % 2)
         return tg_fail(err, TG_DATA,
                        "%s: %d rotary dimensions of a head of %d: expected an even "
                        "number",
                        c->path, r->dims, a->head_dim);
-    return TG_OK;
+    st = tg_rope_scaling_read(a, &sub, c, err);
+    return st == TG_OK && !partly ? check_whole(r, turned, c, err) : st;
 }
 
 /* The object of a key, if it is one that says something. */
@@ -239,40 +151,14 @@ tg_status tg_rope_read_types(tg_arch *a, const tg_config_json *c, tg_error *err)
     return st;
 }
 
-/* NULL: out of memory. */
-static json_t *angles_object(const tg_arch *a, const tg_rope *r) {
-    json_t *p =
-        json_pack("{s:s, s:f, s:f}", "rope_type", kinds[r->kind], "rope_theta", (double)r->theta,
-                  "partial_rotary_factor", (double)r->dims / (double)a->head_dim);
-    int failed = p == NULL;
-    if (p && r->kind != TG_ROPE_DEFAULT)
-        failed |= json_object_set_new(p, "factor", json_real((double)r->factor));
-    if (p && r->original_positions)
-        failed |= json_object_set_new(p, "original_max_position_embeddings",
-                                      json_integer(r->original_positions));
-    if (p && r->kind == TG_ROPE_LLAMA3) {
-        failed |= json_object_set_new(p, "low_freq_factor", json_real((double)r->low_freq));
-        failed |= json_object_set_new(p, "high_freq_factor", json_real((double)r->high_freq));
-    }
-    if (p && r->kind == TG_ROPE_YARN) {
-        failed |= json_object_set_new(p, "beta_fast", json_real((double)r->beta_fast));
-        failed |= json_object_set_new(p, "beta_slow", json_real((double)r->beta_slow));
-        failed |= json_object_set_new(p, "attention_factor", json_real((double)r->attention));
-        failed |= json_object_set_new(p, "truncate", json_boolean(!r->keep_range));
-    }
-    if (!failed) return p;
-    json_decref(p);
-    return NULL;
-}
-
 bool tg_rope_write(const tg_arch *a, json_t *o) {
     static const char *const keys[] = {"rope_parameters", "rope_scaling", "rope_theta",
                                        "rotary_emb_base", "rope_local_base_freq"};
     for (size_t i = 0; i < TG_COUNT_OF(keys); i++)
         if (json_object_get(o, keys[i])) return true;
-    json_t *p = angles_object(a, &a->rope);
+    json_t *p = tg_rope_scaling_object(a, &a->rope);
     if (a->local_rope.dims)
         p = json_pack("{s:o*, s:o*}", "full_attention", p, "sliding_attention",
-                      angles_object(a, &a->local_rope));
+                      tg_rope_scaling_object(a, &a->local_rope));
     return !json_object_set_new(o, "rope_parameters", p);
 }

@@ -1,0 +1,177 @@
+/* How rotary angles are stretched to longer texts. */
+#include "common/nn/family/rope_scaling.h"
+
+#include "common/base/check.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const kinds[] = {"default", "linear", "dynamic", "llama3", "yarn", "longrope"};
+
+const char *tg_rope_kind_name(tg_rope_kind kind) {
+    return kinds[kind];
+}
+
+static tg_status read_kind(tg_rope *r, const tg_config_json *sub, tg_error *err) {
+    const char *name;
+    bool old = !json_object_get(sub->root, "rope_type");
+    tg_status st = tg_config_json_str(sub, old ? "type" : "rope_type", "default", &name, err);
+    if (st != TG_OK) return st;
+    for (size_t i = 0; i < TG_COUNT_OF(kinds); i++)
+        if (!strcmp(kinds[i], name)) {
+            r->kind = (tg_rope_kind)i;
+            return TG_OK;
+        }
+    return tg_fail(err, TG_UNSUPPORTED,
+                   "%s: rope_type: \"%.40s\" is not built into this version (there are: default, "
+                   "linear, dynamic, llama3, yarn, longrope)",
+                   sub->path, name);
+}
+
+static double magnitude(double factor, double mscale) {
+    return factor <= 1 ? 1 : 0.1 * mscale * log(factor) + 1;
+}
+
+/* Peng et al. 2023, section 3.4, as transformers infers it. */
+static tg_status read_yarn(tg_rope *r, const tg_config_json *sub, tg_error *err) {
+    float attention = 0, mscale = 0, all = 0;
+    bool truncate = true;
+    tg_status st = tg_config_json_float(sub, "attention_factor", 0, 1e6, 0, &attention, err);
+    if (st == TG_OK) st = tg_config_json_float(sub, "mscale", 0, 1e6, 0, &mscale, err);
+    if (st == TG_OK) st = tg_config_json_float(sub, "mscale_all_dim", 0, 1e6, 0, &all, err);
+    if (st == TG_OK) st = tg_config_json_float(sub, "beta_fast", 0, 1e6, 32, &r->beta_fast, err);
+    if (st == TG_OK) st = tg_config_json_float(sub, "beta_slow", 0, 1e6, 1, &r->beta_slow, err);
+    if (st == TG_OK) st = tg_config_json_bool(sub, "truncate", true, &truncate, err);
+    if (st != TG_OK) return st;
+    if (r->beta_fast <= 0) r->beta_fast = 32;
+    if (r->beta_slow <= 0) r->beta_slow = 1;
+    r->keep_range = !truncate;
+    double factor = (double)r->factor;
+    if (attention > 0)
+        r->attention = attention;
+    else if (mscale > 0 && all > 0)
+        r->attention = (float)(magnitude(factor, (double)mscale) / magnitude(factor, (double)all));
+    else
+        r->attention = (float)magnitude(factor, 1);
+    return TG_OK;
+}
+
+/* One that has no default. */
+static tg_status read_number(const tg_config_json *sub, const char *key, const char *kind,
+                             float *out, tg_error *err) {
+    if (!json_is_number(json_object_get(sub->root, key)))
+        return tg_fail(err, TG_DATA, "%s: rope_parameters: %s: expected a number for \"%s\"",
+                       sub->path, key, kind);
+    return tg_config_json_float(sub, key, 1e-3, 1e6, 1, out, err);
+}
+
+static tg_status read_llama3(tg_rope *r, const tg_config_json *sub, tg_error *err) {
+    tg_status st = read_number(sub, "low_freq_factor", "llama3", &r->low_freq, err);
+    if (st == TG_OK) st = read_number(sub, "high_freq_factor", "llama3", &r->high_freq, err);
+    if (st == TG_OK && r->high_freq <= r->low_freq)
+        st = tg_fail(err, TG_DATA,
+                     "%s: rope_parameters: high_freq_factor %g is not above "
+                     "low_freq_factor %g",
+                     sub->path, (double)r->high_freq, (double)r->low_freq);
+    return st;
+}
+
+/* One number for each pair of dimensions, of the short texts; those of long ones are not read. */
+static tg_status read_stretches(tg_rope *r, const tg_config_json *sub, tg_error *err) {
+    const json_t *list = json_object_get(sub->root, "short_factor");
+    const int pairs = r->dims / 2;
+    if (!json_is_array(list) || json_array_size(list) != (size_t)pairs || pairs > TG_ROPE_STRETCHES)
+        return tg_fail(err, TG_DATA,
+                       "%s: rope_parameters: short_factor: expected a list of %d numbers",
+                       sub->path, pairs);
+    for (int i = 0; i < pairs; i++) {
+        const double x = json_number_value(json_array_get(list, (size_t)i));
+        if (!(x > 1e-6 && x < 1e6))
+            return tg_fail(err, TG_DATA,
+                           "%s: rope_parameters: short_factor[%d]: expected a number above 0",
+                           sub->path, i);
+        r->stretch[i] = (float)x;
+    }
+    return TG_OK;
+}
+
+/* Ding et al. 2024, as transformers infers it. Texts longer than the original ones would turn by long_factor from their first
+ * token on, which a cache of keys made before they grew cannot follow: the model ends there. */
+static tg_status read_longrope(tg_arch *a, const tg_config_json *sub, tg_error *err) {
+    tg_rope *r = &a->rope;
+    const double factor = (double)r->factor, original = r->original_positions;
+    float attention = 0;
+    tg_status st = read_stretches(r, sub, err);
+    if (st == TG_OK) st = tg_config_json_float(sub, "attention_factor", 0, 1e6, 0, &attention, err);
+    if (st != TG_OK) return st;
+    r->attention = attention;
+    if (attention <= 0)
+        r->attention = factor <= 1 ? 1 : (float)sqrt(1 + log(factor) / log(original));
+    a->max_positions = TG_MIN(a->max_positions, r->original_positions);
+    return TG_OK;
+}
+
+tg_status tg_rope_scaling_read(tg_arch *a, const tg_config_json *sub, const tg_config_json *top,
+                               tg_error *err) {
+    tg_rope *r = &a->rope;
+    tg_status st = read_kind(r, sub, err);
+    if (st != TG_OK || r->kind == TG_ROPE_DEFAULT) return st;
+    const bool ratio = r->kind == TG_ROPE_YARN || r->kind == TG_ROPE_LONG;
+    if (ratio || r->kind == TG_ROPE_LLAMA3) {
+        const char *key = "original_max_position_embeddings";
+        const tg_config_json *from = json_object_get(top->root, key) ? top : sub;
+        st = tg_config_json_int(from, key, NULL, 1, 1 << 24, a->max_positions,
+                                &r->original_positions, err);
+    }
+    const json_t *factor = json_object_get(sub->root, "factor");
+    if (st == TG_OK &&
+        (r->kind == TG_ROPE_LONG ? !factor || json_is_null(factor) : ratio && json_is_null(factor)))
+        r->factor = (float)((double)a->max_positions / r->original_positions);
+    else if (st == TG_OK)
+        st = read_number(sub, "factor", kinds[r->kind], &r->factor, err);
+    if (st == TG_OK && r->kind == TG_ROPE_LLAMA3) st = read_llama3(r, sub, err);
+    if (st == TG_OK && r->kind == TG_ROPE_YARN) st = read_yarn(r, sub, err);
+    if (st == TG_OK && r->kind == TG_ROPE_LONG) st = read_longrope(a, sub, err);
+    return st;
+}
+
+/* NULL: out of memory. */
+static json_t *stretches(const tg_rope *r) {
+    json_t *list = json_array();
+    int failed = list == NULL;
+    for (int i = 0; i < r->dims / 2 && list; i++)
+        failed |= json_array_append_new(list, json_real((double)r->stretch[i]));
+    if (!failed) return list;
+    json_decref(list);
+    return NULL;
+}
+
+json_t *tg_rope_scaling_object(const tg_arch *a, const tg_rope *r) {
+    json_t *p =
+        json_pack("{s:s, s:f, s:f}", "rope_type", kinds[r->kind], "rope_theta", (double)r->theta,
+                  "partial_rotary_factor", (double)r->dims / (double)a->head_dim);
+    int failed = p == NULL;
+    if (p && r->kind != TG_ROPE_DEFAULT)
+        failed |= json_object_set_new(p, "factor", json_real((double)r->factor));
+    if (p && r->original_positions)
+        failed |= json_object_set_new(p, "original_max_position_embeddings",
+                                      json_integer(r->original_positions));
+    if (p && r->kind == TG_ROPE_LLAMA3) {
+        failed |= json_object_set_new(p, "low_freq_factor", json_real((double)r->low_freq));
+        failed |= json_object_set_new(p, "high_freq_factor", json_real((double)r->high_freq));
+    }
+    if (p && r->kind == TG_ROPE_YARN) {
+        failed |= json_object_set_new(p, "beta_fast", json_real((double)r->beta_fast));
+        failed |= json_object_set_new(p, "beta_slow", json_real((double)r->beta_slow));
+        failed |= json_object_set_new(p, "attention_factor", json_real((double)r->attention));
+        failed |= json_object_set_new(p, "truncate", json_boolean(!r->keep_range));
+    }
+    if (p && r->kind == TG_ROPE_LONG) {
+        failed |= json_object_set_new(p, "attention_factor", json_real((double)r->attention));
+        failed |= json_object_set_new(p, "short_factor", stretches(r));
+        failed |= json_object_set_new(p, "long_factor", stretches(r)); /* which no text reaches */
+    }
+    if (!failed) return p;
+    json_decref(p);
+    return NULL;
+}
