@@ -88,7 +88,7 @@ void tg_beams_destroy(tg_beams **bp) {
 void tg_beams_start(tg_beams *b, const tg_beam_prompt *p) {
     TG_ASSERT(p->n >= 1 && p->n + p->max_new <= b->max_len + 1);
     b->p = *p;
-    b->step = b->n_ranked = 0;
+    b->step = b->n_ranked = b->dead = 0;
     b->done = false;
     b->improvable = true;
     int size = b->n_beams / b->n_groups;
@@ -211,8 +211,13 @@ tg_status tg_beams_gather(tg_beams *b, const tg_beam_group *g, const float *cons
                                      .token = token});
         }
     }
-    if (b->n_candidates) return TG_OK;
-    return tg_fail(err, TG_DATA, "every token is forbidden at token %d", b->p.n + b->step);
+    if (!b->n_candidates && !b->dead) b->dead = b->p.n + b->step;
+    return TG_OK;
+}
+
+tg_status tg_beams_enough(const tg_beams *b, tg_error *err) {
+    if (!b->dead || b->n_ranked >= (int)b->s->num_return_sequences) return TG_OK;
+    return tg_fail(err, TG_DATA, "every token is forbidden at token %d", b->dead);
 }
 
 tg_gen_end tg_beams_ends(const tg_beams *b, const tg_candidate *c) {
@@ -320,7 +325,7 @@ static tg_status plain_step(tg_beams *b, const float *const *rows, tg_gen_space 
     if (!b->done) return TG_OK;
     b->n_ranked = TG_MIN(g->n_finished, (int)b->s->num_return_sequences);
     for (int i = 0; i < b->n_ranked; i++) b->ranked[i] = b->finished[i];
-    return TG_OK;
+    return tg_beams_enough(b, err);
 }
 
 tg_status tg_beams_step(tg_beams *b, const float *const *rows, tg_gen_space *w, tg_error *err) {

@@ -58,7 +58,7 @@ static void take_candidates(tg_beams *b, tg_beam_group *g) {
         }
     }
     for (int i = 0; i < g->n; i++) b->live[g->first + i] = i < n;
-    g->done = group_done(b, g, b->candidates[0].sum);
+    g->done = group_done(b, g, b->n_candidates ? b->candidates[0].sum : -INFINITY);
 }
 
 /* One token for each group in turn: a group sees what those before it chose. */
@@ -144,6 +144,7 @@ tg_status tg_group_beams_step(tg_beams *b, const float *const *rows, tg_gen_spac
         for (int i = g->first; g->done && i < g->first + g->n; i++) b->live[i] = false;
     }
     b->done = all_done || all_end(b);
-    if (b->done) rank(b);
-    return TG_OK;
+    if (!b->done) return TG_OK;
+    rank(b);
+    return tg_beams_enough(b, err);
 }

@@ -42,16 +42,19 @@ struct tg_beams {
     bool *ended;              /* (keep) */
     int32_t *chosen;          /* (n_beams) group search: each beam's token of this step */
     int n_candidates, keep;
+    int dead; /* tokens of the first beams that nothing may continue; 0: there were none */
     const uint32_t *const *allowed; /* NULL: all tokens */
     tg_hypothesis **ranked;         /* (n_beams) results, best first */
     int n_ranked;
 };
 
-/* The best continuations of the group's live beams, into b->candidates. penalised (n): tokens that cost diversity_penalty each time they
+/* The best continuations of the group's live beams, into b->candidates, none where every token is forbidden. penalised (n): tokens that cost diversity_penalty each time they
  * occur. */
 tg_status tg_beams_gather(tg_beams *b, const tg_beam_group *g, const float *const *rows,
                           const int32_t *penalised, int n, tg_gen_space *w,
                           tg_error *err) TG_MUST_CHECK;
+/* At the end, with the results ranked: TG_DATA where beams died of forbidden tokens and too few had finished before. */
+tg_status tg_beams_enough(const tg_beams *b, tg_error *err) TG_MUST_CHECK;
 /* h becomes the candidate's beam with its token. */
 void tg_beams_extend(const tg_beams *b, tg_hypothesis *h, const tg_candidate *c);
 /* How the candidate's sequence would end. */

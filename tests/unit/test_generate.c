@@ -256,6 +256,45 @@ TEST(stop_sequences_end_a_result_and_stay_in_it) {
     tg_backend_close(&be);
 }
 
+/* The last token is forced and forbidden at once. */
+#define DEAD_END "num_beams: 4, max_new_tokens: 6, forced_eos_token_id: 5, suppress_tokens: [5], "
+
+TEST(beams_that_die_leave_those_that_had_finished) {
+    tg_backend *be;
+    REQUIRE_OK(tg_backend_open(&be, "ref", 1, &err));
+    tg_arch arch = tg_tiny_arch();
+    tg_model *m = tg_tiny_model(be, &arch, 0, 8);
+    static results got;
+    prompt p = {{4, 9, 2}, 3};
+    tg_arena arena = {0};
+    static const char *const groups[] = {"num_beam_groups: 1",
+                                         "num_beam_groups: 2, diversity_penalty: 0.5"};
+    for (int i = 0; i < 2; i++) {
+        char text[200];
+        snprintf(text, sizeof text, "{" DEAD_END "eos_token_id: [0, 1, 2, 3, 4, 6, 7, 8], %s}",
+                 groups[i]);
+        tg_gen_settings s = settings(text, &arena);
+        generate(m, &s, &p, 0, 1, 1, &got);
+        CHECK(got.of[0][0].n > 0 && got.of[0][0].n < 6);
+        CHECK_EQ(got.of[0][0].end, TG_END_EOS);
+
+        snprintf(text, sizeof text, "{" DEAD_END "%s}", groups[i]);
+        s = settings(text, &arena);
+        tg_generator *g = NULL;
+        CHECK_OK(tg_generator_create(&g, m, &s, (tg_decoder_caps){.slots = 4, .len = LEN}, &err));
+        CHECK_OK(tg_generator_add(g, 0, p.tokens, p.n, 11, TG_RNG_TEST, 0, &err));
+        tg_status st = TG_OK;
+        while (st == TG_OK && tg_generator_active(g))
+            st = tg_generator_advance(g, keep, &got, &err);
+        CHECK_EQ(st, TG_DATA);
+        CHECK(strstr(err.msg, "every token is forbidden"));
+        tg_generator_destroy(&g);
+    }
+    tg_arena_fini(&arena);
+    tg_model_destroy(&m);
+    tg_backend_close(&be);
+}
+
 TEST(what_does_not_fit_is_said) {
     tg_backend *be;
     REQUIRE_OK(tg_backend_open(&be, "ref", 1, &err));
