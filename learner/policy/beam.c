@@ -315,7 +315,7 @@ static tg_status plain_step(tg_beams *b, const float *const *rows, tg_gen_space 
         tg_gen_end end = tg_beams_ends(b, &b->candidates[i]);
         ended[i] = end != TG_END_NONE;
         n_ended += ended[i];
-        if (ended[i] && i < b->n_beams && !closed) finish(b, &b->candidates[i], end);
+        if (i < b->n_beams && ended[i] && !closed) finish(b, &b->candidates[i], end);
     }
     bool over = n_ended == b->n_candidates;
     int running = run_on(b, ended);
