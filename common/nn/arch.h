@@ -24,6 +24,7 @@ typedef enum tg_rope_kind {
     TG_ROPE_LLAMA3,
     TG_ROPE_YARN,
     TG_ROPE_LONG, /* max_positions are the original ones at most */
+    TG_ROPE_PROPORTIONAL,
 } tg_rope_kind;
 
 typedef struct tg_rope {
@@ -31,6 +32,7 @@ typedef struct tg_rope {
     bool pairs; /* neighbouring floats form a pair; else one of each half */
     tg_rope_kind kind;
     float theta, factor;
+    int angles;                       /* proportional: pairs that are turned, of the dims / 2 */
     float low_freq, high_freq;        /* llama3 */
     float beta_fast, beta_slow;       /* yarn */
     float attention;                  /* yarn, long: factor on cos and sin */

@@ -41,6 +41,7 @@ static float frequency(const tg_rope *r, int j) {
     case TG_ROPE_LINEAR: freq /= (double)r->factor; break;
     case TG_ROPE_LLAMA3: freq = llama3(r, freq); break;
     case TG_ROPE_YARN: freq = yarn(r, freq, j); break;
+    case TG_ROPE_PROPORTIONAL: freq = j < r->angles ? freq / (double)r->factor : 0; break;
     case TG_ROPE_LONG: freq /= (double)r->stretch[j]; break;
     }
     return (float)freq;

@@ -16,7 +16,8 @@ LISTS = ("tokens", "offsets", "act_row", "act_token", "dlogp", "dentropy", "dval
 
 
 def rope(r, positions, head_dim, partial=None):
-    kind = r.choice(["default", "linear", "dynamic", "llama3", "yarn", "longrope"])
+    """partial: of families that turn a part of each head."""
+    kind = r.choice(["default", "linear", "dynamic", "llama3", "yarn", "longrope", "proportional"])
     if kind == "dynamic" and head_dim * (partial or 1) <= 2:  # transformers divides by zero
         kind = "linear"
     out = dict(rope_type=kind, rope_theta=r.choice([100.0, 10000.0, 1e6]))
@@ -33,6 +34,8 @@ def rope(r, positions, head_dim, partial=None):
         out["original_max_position_embeddings"] = max(4, positions // 2)
         out.update(r.choice([{}, dict(attention_factor=0.9), dict(mscale=0.8, mscale_all_dim=0.5), dict(beta_fast=16.0, beta_slow=2.0),
                              dict(truncate=False)]))
+    if kind == "proportional":
+        partial = r.choice([0.25, 0.5, 0.9, 1.0])
     if partial:
         out["partial_rotary_factor"] = partial
     return out

@@ -50,8 +50,10 @@ GOLDENS = {
     "bloom_stream": dict(vocab_size=23, hidden_size=12, n_layer=2, n_head=3, apply_residual_connection_post_layernorm=True, **IDS),
     "llama_long": dict(LLAMA, rope_parameters=dict(rope_type="longrope", rope_theta=100.0, short_factor=[1.5, 2.0], long_factor=[3.0, 5.0],
                                                    original_max_position_embeddings=20)),
+    "qwen3_proportional": dict(LLAMA, hidden_size=12, head_dim=8, rope_parameters=dict(rope_type="proportional", rope_theta=50.0, factor=2.0,
+                                                                                       partial_rotary_factor=0.7)),
 }
-FAMILIES = {"opt_350m": "opt", "opt_plain": "opt", "bloom_stream": "bloom", "llama_long": "llama"}  # where it is not the golden's name
+FAMILIES = {"opt_350m": "opt", "opt_plain": "opt", "bloom_stream": "bloom", "llama_long": "llama", "qwen3_proportional": "qwen3"}  # where it is not the golden's name
 
 
 def random_model(family, seed, settings, scale=0.15):

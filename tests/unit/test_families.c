@@ -45,6 +45,10 @@ TEST(longrope_as_in_transformers) {
     tg_golden_check("golden/families/llama_long", 2e-5, 1e-3);
 }
 
+TEST(proportional_angles_as_in_transformers) {
+    tg_golden_check("golden/families/qwen3_proportional", 2e-5, 1e-3);
+}
+
 TEST(bloom_as_in_transformers) {
     tg_golden_check("golden/families/bloom", 2e-5, 1e-3);
 }
@@ -109,12 +113,12 @@ TEST(blenderbot_small_as_in_transformers) {
     tg_golden_check("golden/families/blenderbot-small", 2e-5, 1e-3);
 }
 
-static const char *const names[] = {"gpt_neo",     "gptj",      "gpt_neox",     "opt",
-                                    "opt_350m",    "bloom",     "llama",        "mistral",
-                                    "qwen2",       "qwen3",     "gemma",        "gemma2",
-                                    "t5",          "mt5",       "bart",         "mbart",
-                                    "marian",      "pegasus",   "blenderbot",   "blenderbot-small",
-                                    "gemma3_text", "opt_plain", "bloom_stream", "llama_long"};
+static const char *const names[] = {
+    "gpt_neo",     "gptj",      "gpt_neox",     "opt",        "opt_350m",
+    "bloom",       "llama",     "mistral",      "qwen2",      "qwen3",
+    "gemma",       "gemma2",    "t5",           "mt5",        "bart",
+    "mbart",       "marian",    "pegasus",      "blenderbot", "blenderbot-small",
+    "gemma3_text", "opt_plain", "bloom_stream", "llama_long", "qwen3_proportional"};
 enum { N_NAMES = sizeof names / sizeof *names };
 
 static const char *golden(const char *family) {

@@ -42,7 +42,7 @@ static tg_status read_either(const tg_config_json *sub, const tg_config_json *to
 /* transformers turns whole heads where GPT-NeoX turns a part: with the default angles it ignores the key, with others it fails. */
 static tg_status check_whole(const tg_rope *r, float turned, const tg_config_json *c,
                              tg_error *err) {
-    if (r->kind == TG_ROPE_DEFAULT || turned >= 1) return TG_OK;
+    if (r->kind == TG_ROPE_DEFAULT || r->kind == TG_ROPE_PROPORTIONAL || turned >= 1) return TG_OK;
     return tg_fail(err, TG_UNSUPPORTED,
                    "%s: partial_rotary_factor: %g with \"%s\" is not built into this version",
                    c->path, (double)turned, tg_rope_kind_name(r->kind));
@@ -80,13 +80,15 @@ static tg_status read_angles(tg_arch *a, json_t *object, const tg_config_json *c
                          err);
     if (st != TG_OK) return st;
     r->dims = (int)((double)a->head_dim * (double)(partly ? turned : 1) + 1e-6);
+    st = tg_rope_scaling_read(a, &sub, c, (double)turned, err);
+    if (st == TG_OK && !partly) st = check_whole(r, turned, c, err);
+    if (st != TG_OK) return st;
     if (r->dims < 2 || r->dims % 2)
         return tg_fail(err, TG_DATA,
                        "%s: %d rotary dimensions of a head of %d: expected an even "
                        "number",
                        c->path, r->dims, a->head_dim);
-    st = tg_rope_scaling_read(a, &sub, c, err);
-    return st == TG_OK && !partly ? check_whole(r, turned, c, err) : st;
+    return TG_OK;
 }
 
 /* The object of a key, if it is one that says something. */

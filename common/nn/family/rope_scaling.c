@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const kinds[] = {"default", "linear", "dynamic", "llama3", "yarn", "longrope"};
+static const char *const kinds[] = {"default", "linear",   "dynamic",     "llama3",
+                                    "yarn",    "longrope", "proportional"};
 
 const char *tg_rope_kind_name(tg_rope_kind kind) {
     return kinds[kind];
@@ -24,7 +25,7 @@ static tg_status read_kind(tg_rope *r, const tg_config_json *sub, tg_error *err)
         }
     return tg_fail(err, TG_UNSUPPORTED,
                    "%s: rope_type: \"%.40s\" is not built into this version (there are: default, "
-                   "linear, dynamic, llama3, yarn, longrope)",
+                   "linear, dynamic, llama3, yarn, longrope, proportional)",
                    sub->path, name);
 }
 
@@ -111,11 +112,20 @@ static tg_status read_longrope(tg_arch *a, const tg_config_json *sub, tg_error *
     return TG_OK;
 }
 
+/* Of each head the pairs that turn fastest are turned, the others not at all. */
+static tg_status read_proportional(tg_arch *a, const tg_config_json *sub, double part,
+                                   tg_error *err) {
+    a->rope.dims = a->head_dim;
+    a->rope.angles = (int)floor(part * a->head_dim / 2 + 1e-6);
+    return tg_config_json_float(sub, "factor", 1e-3, 1e6, 1, &a->rope.factor, err);
+}
+
 tg_status tg_rope_scaling_read(tg_arch *a, const tg_config_json *sub, const tg_config_json *top,
-                               tg_error *err) {
+                               double part, tg_error *err) {
     tg_rope *r = &a->rope;
     tg_status st = read_kind(r, sub, err);
     if (st != TG_OK || r->kind == TG_ROPE_DEFAULT) return st;
+    if (r->kind == TG_ROPE_PROPORTIONAL) return read_proportional(a, sub, part, err);
     const bool ratio = r->kind == TG_ROPE_YARN || r->kind == TG_ROPE_LONG;
     if (ratio || r->kind == TG_ROPE_LLAMA3) {
         const char *key = "original_max_position_embeddings";
@@ -146,10 +156,15 @@ static json_t *stretches(const tg_rope *r) {
     return NULL;
 }
 
+/* Which part of a head is turned; of a proportional one a little more, because readers round down. */
+static double part_of(const tg_arch *a, const tg_rope *r) {
+    const bool more = r->kind == TG_ROPE_PROPORTIONAL && 2 * r->angles < a->head_dim;
+    return (more ? 2.0 * r->angles + 1 : r->dims) / a->head_dim;
+}
+
 json_t *tg_rope_scaling_object(const tg_arch *a, const tg_rope *r) {
-    json_t *p =
-        json_pack("{s:s, s:f, s:f}", "rope_type", kinds[r->kind], "rope_theta", (double)r->theta,
-                  "partial_rotary_factor", (double)r->dims / (double)a->head_dim);
+    json_t *p = json_pack("{s:s, s:f, s:f}", "rope_type", kinds[r->kind], "rope_theta",
+                          (double)r->theta, "partial_rotary_factor", part_of(a, r));
     int failed = p == NULL;
     if (p && r->kind != TG_ROPE_DEFAULT)
         failed |= json_object_set_new(p, "factor", json_real((double)r->factor));
