@@ -63,7 +63,9 @@ static tg_status copy_message(const json_t *error, tg_arena *arena, const char *
     const char *text = json_string_value(error);
     size_t len = text ? strnlen(text, TG_LIMIT_NOTE / 4) : 0;
     while (len && ((unsigned char)text[len] & 0xC0) == 0x80) len--; /* not within a character */
-    *out = text ? tg_arena_strndup(arena, text, len) : "the error is not a string";
+    *out = !text    ? "the error is not a string"
+           : !*text ? "the error is an empty string"
+                    : tg_arena_strndup(arena, text, len);
     return *out ? TG_OK : tg_fail_nomem(err, len);
 }
 
