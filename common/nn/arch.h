@@ -49,8 +49,9 @@ typedef struct tg_arch {
     int n_layers, n_heads, n_kv_heads, head_dim, width, mlp_width;
     int enc_layers, enc_heads, enc_head_dim, enc_mlp_width; /* seq2seq */
     int vocab_size, max_positions;
-    bool split_embed; /* seq2seq: the encoder has token embeddings of its own, */
-    int src_vocab;    /* of that many tokens */
+    int stretched_positions; /* longrope: max_position_embeddings, of which max_positions are the first */
+    bool split_embed;        /* seq2seq: the encoder has token embeddings of its own, */
+    int src_vocab;           /* of that many tokens */
     float norm_eps;
     bool tied_head;         /* the output matrix is the token embedding */
     bool value_head;        /* has value_head.weight (1, width): a critic, or a shared trunk */

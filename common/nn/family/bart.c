@@ -190,7 +190,7 @@ static tg_status read_vocabularies(tg_arch *a, const tg_config_json *c, tg_error
 }
 
 static bool write_vocabularies(const tg_arch *a, json_t *o) {
-    bool own = a->split_embed && a->tied_head;
+    bool own = (a->split_embed && a->tied_head) || a->src_vocab != a->vocab_size;
     int failed = 0;
     if (!own || json_object_get(o, "vocab_size")) return true;
     failed |= json_object_set_new(o, "vocab_size", json_integer(a->src_vocab));

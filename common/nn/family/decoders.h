@@ -66,6 +66,7 @@ tg_status tg_rope_read(tg_arch *arch, const tg_config_json *config, double part,
 /* The same of models whose local layers have angles of their own, arch->local_rope: rope_parameters by types of layers (Gemma 3). */
 tg_status tg_rope_read_types(tg_arch *arch, const tg_config_json *config,
                              tg_error *err) TG_MUST_CHECK;
+/* Before tg_keys_write, which would write the positions that are used. */
 bool tg_rope_write(const tg_arch *arch, json_t *object);
 
 /* arch->window from `key`: absent def, null 0. */

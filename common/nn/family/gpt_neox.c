@@ -54,7 +54,7 @@ static tg_status read_config(tg_arch *a, const tg_config_json *c, tg_error *err)
 }
 
 static bool write_config(const tg_arch *a, json_t *o) {
-    return tg_keys_write(keys, a, o, "GPTNeoXForCausalLM") && tg_rope_write(a, o);
+    return tg_rope_write(a, o) && tg_keys_write(keys, a, o, "GPTNeoXForCausalLM");
 }
 
 const tg_family tg_family_gpt_neox = {

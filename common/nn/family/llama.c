@@ -130,6 +130,7 @@ static tg_status read_mistral(tg_arch *a, const tg_config_json *c, tg_error *err
     if (st == TG_OK) st = tg_layer_types_read(a, c, &listed, err);
     for (int i = 0; st == TG_OK && !listed && a->window && i < a->n_layers; i++)
         tg_layer_set_local(a, i);
+    tg_window_settle(a);
     return st;
 }
 
@@ -216,11 +217,11 @@ static tg_status read_gemma3_text(tg_arch *a, const tg_config_json *c, tg_error 
 }
 
 static bool write_llama(const tg_arch *a, json_t *o) {
-    return tg_keys_write(llama_keys, a, o, "LlamaForCausalLM") && tg_rope_write(a, o);
+    return tg_rope_write(a, o) && tg_keys_write(llama_keys, a, o, "LlamaForCausalLM");
 }
 
 static bool write_mistral(const tg_arch *a, json_t *o) {
-    return tg_keys_write(mistral_keys, a, o, "MistralForCausalLM") && tg_rope_write(a, o) &&
+    return tg_rope_write(a, o) && tg_keys_write(mistral_keys, a, o, "MistralForCausalLM") &&
            tg_window_write(a, o, false);
 }
 
@@ -228,7 +229,7 @@ static bool write_qwen(const tg_arch *a, const tg_key *keys, json_t *o, const ch
     if (!json_object_get(o, "use_sliding_window") &&
         json_object_set_new(o, "use_sliding_window", json_boolean(a->window > 0)))
         return false;
-    return tg_keys_write(keys, a, o, class_name) && tg_rope_write(a, o) &&
+    return tg_rope_write(a, o) && tg_keys_write(keys, a, o, class_name) &&
            tg_window_write(a, o, false);
 }
 
@@ -241,7 +242,7 @@ static bool write_qwen3(const tg_arch *a, json_t *o) {
 }
 
 static bool write_gemma(const tg_arch *a, json_t *o) {
-    return tg_keys_write(gemma_keys, a, o, "GemmaForCausalLM") && tg_rope_write(a, o);
+    return tg_rope_write(a, o) && tg_keys_write(gemma_keys, a, o, "GemmaForCausalLM");
 }
 
 static bool write_gemma_layers(const tg_arch *a, const tg_key *keys, json_t *o,
@@ -250,7 +251,7 @@ static bool write_gemma_layers(const tg_arch *a, const tg_key *keys, json_t *o,
     if (!json_object_get(o, "query_pre_attn_scalar") &&
         json_object_set_new(o, "query_pre_attn_scalar", json_real(1 / (scale * scale))))
         return false;
-    return tg_keys_write(keys, a, o, class_name) && tg_rope_write(a, o) &&
+    return tg_rope_write(a, o) && tg_keys_write(keys, a, o, class_name) &&
            tg_window_write(a, o, true);
 }
 

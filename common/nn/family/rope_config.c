@@ -97,6 +97,18 @@ static json_t *object_of(const json_t *root, const char *key) {
     return json_object_size(v) ? v : NULL;
 }
 
+/* Texts longer than the original ones would turn by long_factor from their first token on, which a cache of keys made before they grew
+ * cannot follow: the model ends there. */
+static void end_at_original(tg_arch *a) {
+    const tg_rope *const ropes[] = {&a->rope, &a->local_rope};
+    const int whole = a->max_positions;
+    for (int i = 0; i < 2; i++) {
+        if (ropes[i]->kind != TG_ROPE_LONG) continue;
+        a->stretched_positions = whole;
+        a->max_positions = TG_MIN(a->max_positions, ropes[i]->original_positions);
+    }
+}
+
 tg_status tg_rope_read(tg_arch *a, const tg_config_json *c, double part, tg_error *err) {
     const bool partly = part < 1;
     const standard s = {partly ? "rotary_emb_base" : "rope_theta",
@@ -108,6 +120,7 @@ tg_status tg_rope_read(tg_arch *a, const tg_config_json *c, double part, tg_erro
     if (!object) object = empty;
     st = empty ? read_angles(a, object, c, s, err) : tg_fail_nomem(err, 64);
     json_decref(empty);
+    end_at_original(a);
     return st;
 }
 
@@ -150,12 +163,17 @@ tg_status tg_rope_read_types(tg_arch *a, const tg_config_json *c, tg_error *err)
     a->rope = (tg_rope){0};
     if (st == TG_OK) st = read_angles(a, far ? far : empty, c, full, err);
     json_decref(empty);
+    end_at_original(a);
     return st;
 }
 
 bool tg_rope_write(const tg_arch *a, json_t *o) {
     static const char *const keys[] = {"rope_parameters", "rope_scaling", "rope_theta",
                                        "rotary_emb_base", "rope_local_base_freq"};
+    const char *positions = "max_position_embeddings";
+    if (a->stretched_positions && !json_object_get(o, positions) &&
+        json_object_set_new(o, positions, json_integer(a->stretched_positions)))
+        return false;
     for (size_t i = 0; i < TG_COUNT_OF(keys); i++)
         if (json_object_get(o, keys[i])) return true;
     json_t *p = tg_rope_scaling_object(a, &a->rope);

@@ -96,10 +96,8 @@ static tg_status read_stretches(tg_rope *r, const tg_config_json *sub, tg_error 
     return TG_OK;
 }
 
-/* Ding et al. 2024, as transformers infers it. Texts longer than the original ones would turn by long_factor from their first
- * token on, which a cache of keys made before they grew cannot follow: the model ends there. */
-static tg_status read_longrope(tg_arch *a, const tg_config_json *sub, tg_error *err) {
-    tg_rope *r = &a->rope;
+/* Ding et al. 2024, as transformers infers it. */
+static tg_status read_longrope(tg_rope *r, const tg_config_json *sub, tg_error *err) {
     const double factor = (double)r->factor, original = r->original_positions;
     float attention = 0;
     tg_status st = read_stretches(r, sub, err);
@@ -108,7 +106,6 @@ static tg_status read_longrope(tg_arch *a, const tg_config_json *sub, tg_error *
     r->attention = attention;
     if (attention <= 0)
         r->attention = factor <= 1 ? 1 : (float)sqrt(1 + log(factor) / log(original));
-    a->max_positions = TG_MIN(a->max_positions, r->original_positions);
     return TG_OK;
 }
 
@@ -141,7 +138,7 @@ tg_status tg_rope_scaling_read(tg_arch *a, const tg_config_json *sub, const tg_c
         st = read_number(sub, "factor", kinds[r->kind], &r->factor, err);
     if (st == TG_OK && r->kind == TG_ROPE_LLAMA3) st = read_llama3(r, sub, err);
     if (st == TG_OK && r->kind == TG_ROPE_YARN) st = read_yarn(r, sub, err);
-    if (st == TG_OK && r->kind == TG_ROPE_LONG) st = read_longrope(a, sub, err);
+    if (st == TG_OK && r->kind == TG_ROPE_LONG) st = read_longrope(r, sub, err);
     return st;
 }
 
