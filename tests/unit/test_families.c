@@ -233,21 +233,24 @@ TEST(what_is_not_built_is_refused_by_name) {
         check_refused(cases[i].family, cases[i].key, cases[i].value, cases[i].status);
     tg_arch arch;
     static const char *const ropes[] = {"{\"rope_type\":\"longrope\",\"short_factor\":[1]}",
+                                        "{\"rope_type\":\"longrope\",\"short_factor\":[1,2],"
+                                        "\"original_max_position_embeddings\":1}",
                                         "{\"mrope_section\":[1]}",
                                         "{\"full_attention\":{\"rope_type\":\"default\"}}",
                                         "{\"rope_type\":\"linear\"}",
                                         "{\"rope_type\":\"llama3\",\"factor\":2}",
                                         "{\"rope_type\":\"linear\",\"factor\":2,"
                                         "\"partial_rotary_factor\":0.5}"};
-    static const char *const words[] = {"short_factor", "mrope_section",   "full_attention",
-                                        "factor",       "low_freq_factor", "partial_rotary_factor"};
+    static const char *const words[] = {
+        "short_factor", "attention_factor", "mrope_section",        "full_attention",
+        "factor",       "low_freq_factor",  "partial_rotary_factor"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         char folder[700], path[800];
         snprintf(folder, sizeof folder, "%s/rope", tg_test_tmpdir());
         CHECK_OK(tg_dir_create(folder, &err));
         snprintf(path, sizeof path, "%s/config.json", folder);
         FILE *f = fopen(path, "w");
-        fprintf(f, "{\"model_type\":\"llama\",\"rope_scaling\":%s}", ropes[i]);
+        fprintf(f, "{\"model_type\":\"llama\",\"head_dim\":4,\"rope_scaling\":%s}", ropes[i]);
         fclose(f);
         CHECK(tg_arch_load(&arch, folder, &err) != TG_OK);
         CHECK(strstr(err.msg, words[i]));

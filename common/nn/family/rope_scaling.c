@@ -104,6 +104,11 @@ static tg_status read_longrope(tg_rope *r, const tg_config_json *sub, tg_error *
     if (st == TG_OK) st = tg_config_json_float(sub, "attention_factor", 0, 1e6, 0, &attention, err);
     if (st != TG_OK) return st;
     r->attention = attention;
+    if (attention <= 0 && original < 2)
+        return tg_fail(err, TG_DATA,
+                       "%s: rope_parameters: original_max_position_embeddings: %g gives no "
+                       "attention_factor: expected 2 or more",
+                       sub->path, original);
     if (attention <= 0)
         r->attention = factor <= 1 ? 1 : (float)sqrt(1 + log(factor) / log(original));
     return TG_OK;
