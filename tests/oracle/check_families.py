@@ -46,7 +46,7 @@ def llama_like(r, family):
     free = family in ("llama", "mistral", "qwen3", "gemma", "gemma2", "gemma3_text")
     positions = r.choice([12, 40, 70])
     s = dict(IDS, vocab_size=r.choice([7, 64, 301]), num_attention_heads=heads,
-             hidden_size=r.choice([w for w in (12, 20, 32) if family not in ("llama", "gemma3_text") or w % heads == 0]) if free else heads * head_dim,
+             hidden_size=r.choice([w for w in (12, 20, 32) if family not in ("llama", "gemma2", "gemma3_text") or w % heads == 0]) if free else heads * head_dim,
              num_key_value_heads=r.choice([k for k in (1, 2, 3, 6) if heads % k == 0]), intermediate_size=r.choice([9, 24, 48]),
              num_hidden_layers=r.choice([1, 2, 3]), max_position_embeddings=positions, rms_norm_eps=r.choice([1e-5, 1e-6]),
              tie_word_embeddings=r.random() < 0.5, rope_parameters=rope(r, positions, head_dim))
