@@ -71,18 +71,14 @@ static void branch_end(tg_pass *p, const tg_pass_stack *s, int layer, const tg_b
     const tg_trunk *t = &s->trunk;
     const tg_tensors *q = &t->layers[layer];
     const int C = t->arch.width;
-    if (t->arch.norm_after) {
+    if (t->arch.norm_after || t->arch.norm_stream) { /* dx is that of what the branch read */
         tg_pass_input_backward(t, q, role, p->b.dx, dy, N, out, C, true);
-        return;
-    }
-    if (t->arch.norm_stream) { /* the stream's gradient goes through the norm too */
-        tg_pass_input_backward(t, q, role, p->b.dx, dy, N, out, C, true);
+        if (t->arch.norm_after) return;
         t->be->ops->copy(t->be, d, p->b.dx, (size_t)N * (size_t)C);
         t->be->ops->fill(t->be, p->b.dx, 0.0f, (size_t)N * (size_t)C);
-        tg_pass_norm_backward(t, q, br->norm, p->b.dx, d, br->x, br->mean, br->rstd, N);
-        return;
+    } else {
+        tg_pass_input_backward(t, q, role, d, dy, N, out, C, false);
     }
-    tg_pass_input_backward(t, q, role, d, dy, N, out, C, false);
     tg_pass_norm_backward(t, q, br->norm, p->b.dx, d, br->x, br->mean, br->rstd, N);
 }
 

@@ -48,8 +48,8 @@ struct tg_beams {
     int n_ranked;
 };
 
-/* The best continuations of the group's live beams, into b->candidates, none where every token is forbidden. penalised (n): tokens that cost diversity_penalty each time they
- * occur. */
+/* The best continuations of the group's live beams, into b->candidates; none where every token is forbidden. penalised (n): tokens that
+ * cost diversity_penalty each time they occur. */
 tg_status tg_beams_gather(tg_beams *b, const tg_beam_group *g, const float *const *rows,
                           const int32_t *penalised, int n, tg_gen_space *w,
                           tg_error *err) TG_MUST_CHECK;

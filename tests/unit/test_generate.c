@@ -258,6 +258,8 @@ TEST(stop_sequences_end_a_result_and_stay_in_it) {
 
 /* The last token is forced and forbidden at once. */
 #define DEAD_END "num_beams: 4, max_new_tokens: 6, forced_eos_token_id: 5, suppress_tokens: [5], "
+/* Longer results would always be better: the search goes on to its last token. */
+#define ON_AND_ON "early_stopping: never, length_penalty: 9, "
 
 TEST(beams_that_die_leave_those_that_had_finished) {
     tg_backend *be;
@@ -270,9 +272,9 @@ TEST(beams_that_die_leave_those_that_had_finished) {
     static const char *const groups[] = {"num_beam_groups: 1",
                                          "num_beam_groups: 2, diversity_penalty: 0.5"};
     for (int i = 0; i < 2; i++) {
-        char text[200];
-        snprintf(text, sizeof text, "{" DEAD_END "eos_token_id: [0, 1, 2, 3, 4, 6, 7, 8], %s}",
-                 groups[i]);
+        char text[300];
+        snprintf(text, sizeof text,
+                 "{" DEAD_END ON_AND_ON "eos_token_id: [0, 1, 2, 3, 4, 6, 7, 8], %s}", groups[i]);
         tg_gen_settings s = settings(text, &arena);
         generate(m, &s, &p, 0, 1, 1, &got);
         CHECK(got.of[0][0].n > 0 && got.of[0][0].n < 6);
