@@ -154,13 +154,15 @@ typedef struct place {
     int k, n, depth, next_k, next_n;
 } place;
 
-/* All rows of the tile, panels [p0, p1), with one panel of b. */
+/* All rows of the tile, panels [p0, p1), with one panel of b; if it is to be packed, the first of them do that. */
 static void multiply_panel(const gemm_job *j, int p0, int p1, const place *at, const void *b,
-                           bool half) {
+                           bool half, float *pack) {
     const tg_gemm *g = j->g;
     const int nr = *j->k->gemm_cols, fetching = TG_MAX(p1 - (is_narrow(j) ? 1 : 2), p0);
     tg_gemm_block block = {.ldc = (size_t)g->ldc,
                            .b = b,
+                           .pack = pack,
+                           .ldb = (size_t)g->ldb,
                            .half = half,
                            .cols = TG_MIN(nr, g->N - at->n),
                            .depth = at->depth,
@@ -179,6 +181,7 @@ static void multiply_panel(const gemm_job *j, int p0, int p1, const place *at, c
             j->k->gemm_pairs(&block);
         else
             j->k->gemm_block(&block);
+        if (pack) block.b = pack, block.pack = NULL;
     }
 }
 
@@ -190,17 +193,21 @@ static void gemm_panel(const gemm_job *j, int p0, int p1, const place *at) {
         const void *packed = packed_at(g, at->k, at->n, nr);
         const bool widen = g->half && !j->pairs && p1 - p0 >= WIDEN_FROM;
         if (widen) j->k->widen_cols(panel, packed, at->depth), packed = panel;
-        multiply_panel(j, p0, p1, at, packed, g->half && !widen);
+        multiply_panel(j, p0, p1, at, packed, g->half && !widen, NULL);
         return;
     }
     const float *from = b_at(g, at->k, at->n);
     const int cols = TG_MIN(nr, g->N - at->n);
+    if (cols == nr && !g->tb && !g->rounded) {
+        multiply_panel(j, p0, p1, at, from, false, panel);
+        return;
+    }
     if (j->pairs)
         j->k->pair_cols((uint32_t *)(void *)panel, from, (size_t)g->ldb, g->tb, cols, at->depth);
     else
         j->k->pack_cols(panel, from, (size_t)g->ldb, g->tb, cols, at->depth);
     if (g->rounded && !j->pairs) j->k->round_bf16(panel, (size_t)at->depth * (size_t)nr);
-    multiply_panel(j, p0, p1, at, panel, false);
+    multiply_panel(j, p0, p1, at, panel, false, NULL);
 }
 
 /* Panels of a [p0, p1), columns of b [n0, n1). */

@@ -58,12 +58,15 @@ typedef struct tg_fetch {
     int turn;
 } tg_fetch;
 
-/* c (rows, cols) = (or +=) a b, then + bias (cols) if given; a and b packed, see kernels/gemm.c. */
+/* c (rows, cols) = (or +=) a b, then + bias (cols) if given; a and b packed, see kernels/gemm.c. With `pack` b is as it lies in memory,
+ * gemm_cols columns of f32, rows ldb apart, and is packed to there in passing. */
 typedef struct tg_gemm_block {
     float *c;
     size_t ldc;
     const void *a; /* f32, or for gemm_pairs pairs of bf16 */
     const void *b; /* f32, or with `half` pairs of bf16 */
+    float *pack;
+    size_t ldb;
     const float *bias;
     int rows, cols, depth;
     bool half, add;

@@ -49,16 +49,32 @@ INLINE void multiply(vf (*sum)[2], const float *a, vf b0, vf b1, const int R) {
 
 /* Rows come from the second cache or the third, behind each other also from one panel to the next. */
 INLINE void fetch_rows(const float *a) {
-    enum { AHEAD = 96 };
+    enum { AHEAD = 224 };
     __builtin_prefetch(a + AHEAD, 0, 3);
 }
 
-INLINE void multiply_full(const tg_gemm_block *g, vf (*sum)[2], const int R) {
-    const float *a = g->a, *b = g->b;
+/* Rows of b as they lie in memory are too far apart for the processor to find the next one by itself. */
+INLINE void fetch_cols(const float *b, size_t ldb) {
+    enum { AHEAD = 8 };
+    __builtin_prefetch(b + AHEAD * ldb, 0, 3);
+    if (COLS > 16) __builtin_prefetch(b + AHEAD * ldb + 16, 0, 3);
+}
+
+INLINE void multiply_full(const tg_gemm_block *g, vf (*sum)[2], const int R, const bool packing) {
+    const float *a = g->a, *b = g->b, *row = g->c;
+    const size_t ldb = packing ? g->ldb : COLS;
     const char *ahead = g->fetch.at;
-    for (int k = 0; k < g->depth; k++, a += R, b += COLS) {
+    float *to = g->pack;
+    for (int k = 0; k < g->depth; k++, a += R, b += ldb) {
         const vf b0 = vload(b), b1 = vload(b + LANES);
+        if (packing) {
+            vstore(to, b0);
+            vstore(to + LANES, b1);
+            to += COLS;
+            fetch_cols(b, ldb);
+        }
         FETCH_NEXT(k);
+        FETCH_ROW(k, R);
         fetch_rows(a);
         multiply(sum, a, b0, b1, R);
     }
@@ -96,12 +112,13 @@ void TG_KERNEL(widen_cols)(float *to, const uint16_t *from, int K) {
 
 /* The words are loaded again for their upper halves: kept, they would drive sums out of the registers. */
 INLINE void multiply_half(const tg_gemm_block *g, vf (*sum)[2], const int R) {
-    const float *a = g->a;
+    const float *a = g->a, *row = g->c;
     const uint32_t *b = g->b;
     const char *ahead = g->fetch.at;
     for (int k = 0; k < g->depth; k += 2, a += 2 * R, b += COLS) {
         const uint32_t *again = b;
         FETCH_NEXT(k / 2);
+        FETCH_ROW(k / 2, R);
         multiply(sum, a, lower(words(b)), lower(words(b + LANES)), R);
         __asm__("" : "+r"(again));
         if (k + 1 < g->depth)
@@ -109,28 +126,36 @@ INLINE void multiply_half(const tg_gemm_block *g, vf (*sum)[2], const int R) {
     }
 }
 
-INLINE void block(const tg_gemm_block *g, const int R, const bool half) {
+typedef enum { PACKED, HALF, PACKING } form; /* of b */
+
+INLINE void block(const tg_gemm_block *g, const int R, const form b) {
     vf sum[ROWS][2];
     begin_rows(g, sum, R);
-    if (half)
+    if (b == HALF)
         multiply_half(g, sum, R);
     else
-        multiply_full(g, sum, R);
+        multiply_full(g, sum, R, b == PACKING);
     finish_rows(g, sum, R);
 }
 
-INLINE void full_block(const tg_gemm_block *g, const int R) {
-    block(g, R, false);
+INLINE void packed_block(const tg_gemm_block *g, const int R) {
+    block(g, R, PACKED);
 }
 
 INLINE void half_block(const tg_gemm_block *g, const int R) {
-    block(g, R, true);
+    block(g, R, HALF);
+}
+
+INLINE void packing_block(const tg_gemm_block *g, const int R) {
+    block(g, R, PACKING);
 }
 
 void TG_KERNEL(gemm_block)(const tg_gemm_block *g) {
     if (g->half) {
         BY_ROWS(half_block, g)
+    } else if (g->pack) {
+        BY_ROWS(packing_block, g)
     } else {
-        BY_ROWS(full_block, g)
+        BY_ROWS(packed_block, g)
     }
 }

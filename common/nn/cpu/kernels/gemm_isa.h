@@ -97,9 +97,17 @@ INLINE void transpose(float *to, size_t ld_to, const float *from, size_t ld_from
     }
 }
 
+/* The lines of c that many rows need are fetched in the course of the loop, FETCH_ROW: all at once they would keep waiting what the loop
+ * itself reads. */
+enum { MANY_ROWS = 8, STEPS_A_ROW = 8 };
+
+INLINE bool fetched_in_loop(const tg_gemm_block *g, const int R) {
+    return R >= MANY_ROWS && g->depth >= R * STEPS_A_ROW;
+}
+
 INLINE void begin_rows(const tg_gemm_block *g, vf (*sum)[2], const int R) {
     for (int i = 0; i < R; i++) sum[i][0] = sum[i][1] = (vf){0};
-    for (int i = 0; i < R; i++) {
+    for (int i = 0; i < R && !fetched_in_loop(g, R); i++) {
         __builtin_prefetch(g->c + (size_t)i * g->ldc, 1, 3);
         if (COLS > 16) __builtin_prefetch(g->c + (size_t)i * g->ldc + 16, 1, 3);
     }
@@ -131,6 +139,14 @@ INLINE void finish_rows(const tg_gemm_block *g, vf (*sum)[2], const int R) {
     __builtin_prefetch(ahead, 0, 2);                                                               \
     if (COLS > 16) __builtin_prefetch(ahead + g->fetch.pair, 0, 2);                                \
     ahead += ((turns)&g->fetch.turn) == g->fetch.turn ? g->fetch.jump : g->fetch.step
+
+/* The same of c, in step `turn` of the loop. Beyond the last row the rows of the next block are fetched. */
+#define FETCH_ROW(turn, R)                                                                         \
+    if ((R) >= MANY_ROWS) {                                                                        \
+        __builtin_prefetch(row, 1, 3);                                                             \
+        __builtin_prefetch(row + 16, 1, 3);                                                        \
+        row += ((turn) + 1) % STEPS_A_ROW ? 0 : g->ldc;                                            \
+    }
 
 /* block(g, R) with the number of rows as a constant. */
 #define ROWS_CASE(block, g, R)                                                                     \

@@ -80,10 +80,12 @@ PAIRS INLINE void pairs_block(const tg_gemm_block *g, const int R) {
     begin_rows(g, sum, R);
     const int *a = g->a;
     const char *b = g->b, *ahead = g->fetch.at;
+    const float *row = g->c;
     for (int k = 0; k < g->depth; k += 2, a += R, b += 2 * sizeof(__m512)) {
         const __m512bh b0 = (__m512bh)_mm512_load_si512(b);
         const __m512bh b1 = (__m512bh)_mm512_load_si512(b + sizeof(__m512));
         FETCH_NEXT(k / 2);
+        FETCH_ROW(k / 2, R);
         for (int i = 0; i < R; i++) {
             const __m512bh x = (__m512bh)_mm512_set1_epi32(a[i]);
             sum[i][0] = (vf)_mm512_dpbf16_ps((__m512)sum[i][0], x, b0);
