@@ -102,6 +102,13 @@ static void publish_job(tg_team *t) {
     pthread_mutex_unlock(&t->lock);
 }
 
+void tg_team_relax(int round) {
+    if (round < SPIN_ROUNDS)
+        pause_cpu();
+    else
+        sched_yield();
+}
+
 /* Returns when nobody is inside. Yields after a while: a helper may have lost its CPU in the middle of a tile. */
 static void close_job(tg_team *t) {
     atomic_fetch_or(&t->gate, GATE_CLOSED);

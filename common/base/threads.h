@@ -20,5 +20,7 @@ tg_status tg_team_create(tg_team **out, int n_threads, tg_error *err) TG_MUST_CH
 void tg_team_destroy(tg_team **team);
 int tg_team_size(const tg_team *team);
 void tg_team_run(tg_team *team, int n_tiles, tg_team_fn *work, void *arg);
+/* For a tile that waits a moment for what another one does: round 0, 1, ... of the loop that looks. The other one must not wait itself. */
+void tg_team_relax(int round);
 
 #endif

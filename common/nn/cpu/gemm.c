@@ -1,9 +1,9 @@
-/* Matrix products. The rows of a are packed into panels by the whole team; then tiles of the result are handed out, and each packs the
- * columns of b that it needs, panel by panel, unless they come packed. While one panel is multiplied the next one is fetched.
+/* Matrix products. Tiles of the result are handed out to the team; each packs the columns of b that it needs, panel by panel, unless they
+ * come packed, and the rows of a that no other tile has packed yet. While one panel is multiplied the next one is fetched.
  *
  * Every element is summed over blocks of `depth`, in order, and in order within them (kernels/gemm.c): it depends on its row of a and its
  * column of b alone, not on the number of threads, of rows, or on the tile it lies in. */
-#include "common/nn/cpu/cpu.h"
+#include "common/nn/cpu/gemm_rows.h"
 
 #include "common/base/check.h"
 
@@ -17,92 +17,25 @@ enum {
     /* Rows of a tile, at most: if it is one panel of b wide (each row of tiles packs b again), or as wide as the caller wants. */
     TALL = 1792,
     WIDE = 448,
-    FEW_PANELS = 4,  /* of a */
-    ROW_STEPS = 128, /* of a panel of a are packed at a time */
-    /* If a is transposed, so many of so many panels: a cache line holds more rows than a panel. */
-    COLUMN_STEPS = 32,
-    COLUMN_PANELS = 8,
+    FEW_PANELS = 4, /* of a */
     /* Panels of a: floats are made of a bf16 panel of b once, not for each of them. */
     WIDEN_FROM = 3,
     LINE = 64, /* bytes, of a cache */
     /* Rows; with fewer the processor runs ahead of what is packed by itself, and does so faster. */
-    FETCH_FROM = 3,
-    ROWS_ALONE = 16384 /* floats of a that are packed sooner than a team is woken */
+    FETCH_FROM = 3
 };
 
 typedef struct gemm_job {
     const tg_gemm *g;
     const tg_cpu_kernels *k;
-    float *packed;   /* panels of a: rows [first, first + rows) */
-    int first, rows; /* of this run */
-    int panels;      /* that they are in */
-    int together;    /* panels that are packed by one call */
-    int groups;      /* that the panels are in */
-    int tile_cols;   /* columns of a tile */
-    int depth;       /* of a panel */
+    tg_gemm_rows *rows; /* of this run */
+    int groups;         /* that their panels are in */
+    int tile_cols;      /* columns of a tile */
     int tiles_across;
     int threads;
     bool last;  /* of the pieces of K */
-    bool pairs; /* rows are packed as pairs of bf16 */
+    bool pairs; /* operands are packed as pairs of bf16 */
 } gemm_job;
-
-/* Rows are spread over panels evenly: 16 rows are 8 and 8, not 14 and 2. */
-static int panel_row(const gemm_job *j, int panel) {
-    return (int)((int64_t)j->rows * panel / j->panels);
-}
-
-/* Words of `steps` steps of a packed row: floats, or pairs. */
-static size_t words(const gemm_job *j, int steps) {
-    return j->pairs ? ((size_t)steps + 1) / 2 : (size_t)steps;
-}
-
-/* The panels of one block of `depth` steps lie behind each other: what is read ahead at the end of a panel is the next one. */
-static float *packed_row(const gemm_job *j, int row, int k, int depth) {
-    return j->packed + words(j, k) * (size_t)j->rows + (size_t)row * words(j, depth);
-}
-
-/* Where op(a) (row, k) lies; rows count from the first of the run. */
-static const float *a_at(const gemm_job *j, int row, int k) {
-    const size_t m = (size_t)j->first + (size_t)row, lda = (size_t)j->g->lda;
-    return j->g->a + (j->g->ta ? (size_t)k * lda + m : m * lda + (size_t)k);
-}
-
-/* The steps [k, k + steps) of a panel, of the block of `depth` steps that begins with `block`. */
-static void pack_steps(const gemm_job *j, int panel, int block, int depth, int k, int steps) {
-    const int at = panel_row(j, panel), rows = panel_row(j, panel + 1) - at;
-    const size_t lda = (size_t)j->g->lda;
-    float *to = packed_row(j, at, block, depth) + words(j, k - block) * (size_t)rows;
-    if (j->pairs)
-        j->k->pack_pairs((uint32_t *)(void *)to, a_at(j, at, k), lda, j->g->ta, rows, steps);
-    else
-        j->k->pack_rows(to, a_at(j, at, k), lda, j->g->ta, rows, steps);
-    if (j->g->rounded && !j->pairs) j->k->round_bf16(to, (size_t)rows * (size_t)steps);
-}
-
-/* Fetches a part of a: what is packed next. Its rows are too short for the processor to find out by itself. */
-static void fetch_a(const gemm_job *j, int row0, int row1, int k0, int k1) {
-    if (k0 >= k1) return;
-    const int outer = j->g->ta ? k1 - k0 : row1 - row0, inner = j->g->ta ? row1 - row0 : k1 - k0;
-    const char *at = (const char *)a_at(j, row0, k0);
-    for (int i = 0; i < outer; i++, at += (size_t)j->g->lda * sizeof(float))
-        for (int o = 0; o < inner; o += LINE / (int)sizeof(float))
-            __builtin_prefetch(at + (size_t)o * sizeof(float), 0, 3);
-}
-
-static void pack_panels(void *arg, int group) {
-    const gemm_job *j = arg;
-    const int K = j->g->K, p0 = group * j->together, p1 = TG_MIN(p0 + j->together, j->panels);
-    const int row0 = panel_row(j, p0), row1 = panel_row(j, p1);
-    const int steps = j->g->ta ? COLUMN_STEPS : ROW_STEPS;
-    for (int block = 0; block < K; block += j->depth) {
-        const int end = TG_MIN(block + j->depth, K);
-        for (int k = block, next; k < end; k = next) {
-            next = TG_MIN(k + steps, end);
-            fetch_a(j, row0, row1, next, TG_MIN(next + steps, K));
-            for (int p = p0; p < p1; p++) pack_steps(j, p, block, end - block, k, next - k);
-        }
-    }
-}
 
 /* Where op(b) (k, n) lies. */
 static const float *b_at(const tg_gemm *g, int k, int n) {
@@ -132,7 +65,7 @@ static void look_ahead(tg_fetch *f, const gemm_job *j, int k, int n, int i, int 
     const bool twice = j->pairs && !g->packed, alone = panels == 1 || is_narrow(j);
     const size_t line = LINE, half = is_narrow(j) || (!alone && !twice) ? 0 : line;
     const size_t share = alone ? 0 : i;
-    const size_t ld = (size_t)g->ldb * sizeof(float), part = share * (size_t)(j->depth / 2);
+    const size_t ld = (size_t)g->ldb * sizeof(float), part = share * (size_t)(j->rows->depth / 2);
     f->pair = half;
     if (g->packed) {
         /* half of a panel that is 32 floats wide; a bf16 panel is half as large and has half the steps */
@@ -149,16 +82,30 @@ static void look_ahead(tg_fetch *f, const gemm_job *j, int k, int n, int i, int 
     }
 }
 
+/* Panels of a [p0, p1), columns of b [n0, n1). `start`: the panels from there on come first. */
+typedef struct tile {
+    int p0, p1, start, n0, n1;
+} tile;
+
 /* Where in the matrices a panel of b stands, and the one after it. */
 typedef struct place {
     int k, n, depth, next_k, next_n;
 } place;
 
-/* All rows of the tile, panels [p0, p1), with one panel of b; if it is to be packed, the first of them do that. */
-static void multiply_panel(const gemm_job *j, int p0, int p1, const place *at, const void *b,
+/* Member by member: a copy of the whole would be loaded wider than it was stored, and wait for all stores before it. */
+static void fetch_nothing(tg_fetch *f, const void *at) {
+    f->at = at;
+    f->pair = f->step = f->jump = 0;
+    f->turn = 0;
+}
+
+/* All rows of the tile with one panel of b; if it is to be packed, the first of them do that. */
+static void multiply_panel(const gemm_job *j, const tile *t, const place *at, const void *b,
                            bool half, float *pack) {
     const tg_gemm *g = j->g;
-    const int nr = *j->k->gemm_cols, fetching = TG_MAX(p1 - (is_narrow(j) ? 1 : 2), p0);
+    const int nr = *j->k->gemm_cols, panels = t->p1 - t->p0;
+    const int fetching = TG_MAX(panels - (is_narrow(j) ? 1 : 2), 0);
+    const bool ahead = !(g->packed && j->rows->count < FETCH_FROM);
     tg_gemm_block block = {.ldc = (size_t)g->ldc,
                            .b = b,
                            .pack = pack,
@@ -166,17 +113,19 @@ static void multiply_panel(const gemm_job *j, int p0, int p1, const place *at, c
                            .half = half,
                            .cols = TG_MIN(nr, g->N - at->n),
                            .depth = at->depth,
-                           .add = g->accumulate || at->k > 0,
-                           .fetch = {.at = b}};
+                           .add = g->accumulate || at->k > 0};
     if (g->bias && at->k + at->depth == g->K && j->last) block.bias = g->bias + at->n;
-    for (int p = p0; p < p1; p++) {
-        const int row = panel_row(j, p);
-        block.rows = panel_row(j, p + 1) - row;
-        block.a = packed_row(j, row, at->k, at->depth);
-        block.c = g->c + (size_t)(j->first + row) * (size_t)g->ldc + at->n;
-        /* Member by member: a copy of the whole would be loaded wider than it was stored, and wait for all stores before it. */
-        if (p >= fetching && !(g->packed && j->rows < FETCH_FROM))
-            look_ahead(&block.fetch, j, at->next_k, at->next_n, p - fetching, p1 - p0);
+    for (int i = 0, p = t->start, next; i < panels; i++, p = next) {
+        next = p + 1 < t->p1 ? p + 1 : t->p0;
+        const int row = tg_gemm_panel_row(j->rows, p);
+        block.rows = tg_gemm_panel_row(j->rows, p + 1) - row;
+        block.a = tg_gemm_panel(j->rows, p, at->k, at->depth);
+        block.c = g->c + (size_t)(j->rows->first + row) * (size_t)g->ldc + at->n;
+        fetch_nothing(&block.fetch, b);
+        if (i >= fetching && ahead)
+            look_ahead(&block.fetch, j, at->next_k, at->next_n, i - fetching, panels);
+        else
+            tg_gemm_panel_fetch(j->rows, next, at->k, &block.fetch);
         if (j->pairs)
             j->k->gemm_pairs(&block);
         else
@@ -185,21 +134,21 @@ static void multiply_panel(const gemm_job *j, int p0, int p1, const place *at, c
     }
 }
 
-static void gemm_panel(const gemm_job *j, int p0, int p1, const place *at) {
+static void gemm_panel(const gemm_job *j, const tile *t, const place *at) {
     const tg_gemm *g = j->g;
     const int nr = *j->k->gemm_cols;
     _Alignas(64) float panel[DEPTH * MAX_COLS];
     if (g->packed) {
         const void *packed = packed_at(g, at->k, at->n, nr);
-        const bool widen = g->half && !j->pairs && p1 - p0 >= WIDEN_FROM;
+        const bool widen = g->half && !j->pairs && t->p1 - t->p0 >= WIDEN_FROM;
         if (widen) j->k->widen_cols(panel, packed, at->depth), packed = panel;
-        multiply_panel(j, p0, p1, at, packed, g->half && !widen, NULL);
+        multiply_panel(j, t, at, packed, g->half && !widen, NULL);
         return;
     }
     const float *from = b_at(g, at->k, at->n);
     const int cols = TG_MIN(nr, g->N - at->n);
     if (cols == nr && !g->tb && !g->rounded) {
-        multiply_panel(j, p0, p1, at, from, false, panel);
+        multiply_panel(j, t, at, from, false, panel);
         return;
     }
     if (j->pairs)
@@ -207,20 +156,19 @@ static void gemm_panel(const gemm_job *j, int p0, int p1, const place *at) {
     else
         j->k->pack_cols(panel, from, (size_t)g->ldb, g->tb, cols, at->depth);
     if (g->rounded && !j->pairs) j->k->round_bf16(panel, (size_t)at->depth * (size_t)nr);
-    multiply_panel(j, p0, p1, at, panel, false, NULL);
+    multiply_panel(j, t, at, panel, false, NULL);
 }
 
-/* Panels of a [p0, p1), columns of b [n0, n1). */
-typedef struct tile {
-    int p0, p1, n0, n1;
-} tile;
-
+/* The first tiles of a row begin with other panels each, so that each packs some of them for all. */
 static tile tile_of(const gemm_job *j, int i) {
-    const int group = i / j->tiles_across, n0 = i % j->tiles_across * j->tile_cols;
-    return (tile){.p0 = (int)((int64_t)j->panels * group / j->groups),
-                  .p1 = (int)((int64_t)j->panels * (group + 1) / j->groups),
-                  .n0 = n0,
-                  .n1 = TG_MIN(n0 + j->tile_cols, j->g->N)};
+    const int group = i / j->tiles_across, column = i % j->tiles_across;
+    const int n0 = column * j->tile_cols, panels = j->rows->panels;
+    tile t = {.p0 = (int)((int64_t)panels * group / j->groups),
+              .p1 = (int)((int64_t)panels * (group + 1) / j->groups),
+              .n0 = n0,
+              .n1 = TG_MIN(n0 + j->tile_cols, j->g->N)};
+    t.start = t.p0 + (t.p1 - t.p0) * (column % j->threads) / j->threads;
+    return t;
 }
 
 /* What this thread most likely does next, when all are as fast. */
@@ -234,40 +182,44 @@ static void gemm_tile(void *arg, int i) {
     const tg_gemm *g = j->g;
     const tile t = tile_of(j, i);
     const int nr = *j->k->gemm_cols;
-    for (int k = 0; k < g->K; k += j->depth)
+    const int depth = j->rows->depth;
+    for (int k = 0; k < g->K; k += depth)
         for (int n = t.n0; n < t.n1; n += nr) {
-            place at = {k, n, TG_MIN(j->depth, g->K - k), k, n + nr};
-            if (n + nr >= t.n1) at.next_k = k + j->depth, at.next_n = t.n0;
+            place at = {k, n, TG_MIN(depth, g->K - k), k, n + nr};
+            if (n + nr >= t.n1) at.next_k = k + depth, at.next_n = t.n0;
             if (at.next_k >= g->K) at.next_k = 0, at.next_n = next_column(j, i);
-            gemm_panel(j, t.p0, t.p1, &at);
+            gemm_panel(j, &t, &at);
         }
-    const int row = panel_row(j, t.p0), rows = panel_row(j, t.p1) - row;
-    if (g->after && j->last) g->after(g->arg, j->first + row, t.n0, rows, t.n1 - t.n0);
+    const int row = tg_gemm_panel_row(j->rows, t.p0);
+    const int rows = tg_gemm_panel_row(j->rows, t.p1) - row;
+    if (g->after && j->last) g->after(g->arg, j->rows->first + row, t.n0, rows, t.n1 - t.n0);
 }
 
 /* Few rows: two tiles for a thread, so that each reads long runs of b. Else one panel of b, so that a late thread costs little. The result
  * does not depend on it. */
 static void choose_tiles(gemm_job *j) {
     const int nr = *j->k->gemm_cols, across = (j->g->N + nr - 1) / nr, turns = 2 * j->threads;
-    const int rows = j->g->tile_cols ? WIDE : TALL;
-    j->groups = TG_MIN((j->rows + rows - 1) / rows, j->panels);
-    j->tile_cols = j->g->tile_cols           ? j->g->tile_cols
-                   : j->panels <= FEW_PANELS ? (across + turns - 1) / turns * nr
-                                             : nr;
+    const int rows = j->g->tile_cols ? WIDE : TALL, panels = j->rows->panels;
+    j->groups = TG_MIN((j->rows->count + rows - 1) / rows, panels);
+    j->tile_cols = j->g->tile_cols        ? j->g->tile_cols
+                   : panels <= FEW_PANELS ? (across + turns - 1) / turns * nr
+                                          : nr;
     j->tiles_across = (j->g->N + j->tile_cols - 1) / j->tile_cols;
 }
 
-/* One run: as many rows as the workspace holds. */
-static void gemm_rows(tg_backend *be, gemm_job *j) {
+/* One run: rows [first, first + count). */
+static void gemm_rows(tg_backend *be, gemm_job *j, int first, int count, int depth) {
     const int mr = *j->k->gemm_rows;
-    j->panels = (j->rows + mr - 1) / mr;
+    tg_gemm_rows rows = {.g = j->g,
+                         .k = j->k,
+                         .packed = tg_cpu_gemm_scratch(be),
+                         .first = first,
+                         .count = count,
+                         .panels = (count + mr - 1) / mr,
+                         .depth = depth,
+                         .pairs = j->pairs};
+    j->rows = &rows;
     choose_tiles(j);
-    j->together = j->g->ta ? TG_MAX(TG_MIN(COLUMN_PANELS, j->panels / (2 * j->threads)), 1) : 1;
-    const int groups = (j->panels + j->together - 1) / j->together;
-    if (j->rows * j->g->K <= ROWS_ALONE)
-        for (int i = 0; i < groups; i++) pack_panels(j, i);
-    else
-        tg_team_run(be->team, groups, pack_panels, j);
     tg_team_run(be->team, j->groups * j->tiles_across, gemm_tile, j);
 }
 
@@ -280,6 +232,13 @@ static void clear(const tg_gemm *g) {
 static int even_depth(int K, bool pairs) {
     const int most = pairs ? 2 * DEPTH : DEPTH, blocks = (K + most - 1) / most;
     return ((K + blocks - 1) / blocks + 1) & ~1;
+}
+
+/* As many as the workspace holds, in as many pieces as are counted. */
+static int most_rows(const gemm_job *j, int depth) {
+    const int K = j->g->K, blocks = (K + depth - 1) / depth;
+    return TG_MIN(TG_CPU_GEMM_FLOATS / (j->pairs ? (K + 1) / 2 : K),
+                  TG_GEMM_PIECES / blocks * *j->k->gemm_rows);
 }
 
 void tg_cpu_gemm(tg_backend *be, const tg_gemm *g) {
@@ -297,19 +256,16 @@ void tg_cpu_gemm(tg_backend *be, const tg_gemm *g) {
         else
             piece.b = b_at(g, k, 0);
         piece.accumulate = g->accumulate || k > 0;
-        const int row = pairs ? (piece.K + 1) / 2 : piece.K;
-        const int most = TG_CPU_GEMM_FLOATS / row, runs = (g->M + most - 1) / most;
         gemm_job j = {.g = &piece,
                       .k = be->kernels,
-                      .packed = tg_cpu_gemm_scratch(be),
                       .last = k + piece.K == g->K,
-                      .depth = even_depth(piece.K, pairs),
                       .threads = tg_team_size(be->team),
                       .pairs = pairs};
+        const int depth = even_depth(piece.K, pairs), most = most_rows(&j, depth);
+        const int runs = (g->M + most - 1) / most;
         for (int r = 0; r < runs; r++) {
-            j.first = (int)((int64_t)g->M * r / runs);
-            j.rows = (int)((int64_t)g->M * (r + 1) / runs) - j.first;
-            gemm_rows(be, &j);
+            const int first = (int)((int64_t)g->M * r / runs);
+            gemm_rows(be, &j, first, (int)((int64_t)g->M * (r + 1) / runs) - first, depth);
         }
     }
 }
