@@ -208,19 +208,19 @@ static void choose_tiles(gemm_job *j) {
 }
 
 /* One run: rows [first, first + count). */
-static void gemm_rows(tg_backend *be, gemm_job *j, int first, int count, int depth) {
-    const int mr = *j->k->gemm_rows;
-    tg_gemm_rows rows = {.g = j->g,
-                         .k = j->k,
+static void gemm_rows(tg_backend *be, gemm_job j, int first, int count, int depth) {
+    const int mr = *j.k->gemm_rows;
+    tg_gemm_rows rows = {.g = j.g,
+                         .k = j.k,
                          .packed = tg_cpu_gemm_scratch(be),
                          .first = first,
                          .count = count,
                          .panels = (count + mr - 1) / mr,
                          .depth = depth,
-                         .pairs = j->pairs};
-    j->rows = &rows;
-    choose_tiles(j);
-    tg_team_run(be->team, j->groups * j->tiles_across, gemm_tile, j);
+                         .pairs = j.pairs};
+    j.rows = &rows;
+    choose_tiles(&j);
+    tg_team_run(be->team, j.groups * j.tiles_across, gemm_tile, &j);
 }
 
 static void clear(const tg_gemm *g) {
@@ -256,16 +256,16 @@ void tg_cpu_gemm(tg_backend *be, const tg_gemm *g) {
         else
             piece.b = b_at(g, k, 0);
         piece.accumulate = g->accumulate || k > 0;
-        gemm_job j = {.g = &piece,
-                      .k = be->kernels,
-                      .last = k + piece.K == g->K,
-                      .threads = tg_team_size(be->team),
-                      .pairs = pairs};
+        const gemm_job j = {.g = &piece,
+                            .k = be->kernels,
+                            .last = k + piece.K == g->K,
+                            .threads = tg_team_size(be->team),
+                            .pairs = pairs};
         const int depth = even_depth(piece.K, pairs), most = most_rows(&j, depth);
         const int runs = (g->M + most - 1) / most;
         for (int r = 0; r < runs; r++) {
             const int first = (int)((int64_t)g->M * r / runs);
-            gemm_rows(be, &j, first, (int)((int64_t)g->M * (r + 1) / runs) - first, depth);
+            gemm_rows(be, j, first, (int)((int64_t)g->M * (r + 1) / runs) - first, depth);
         }
     }
 }
