@@ -159,7 +159,7 @@ static void gemm_panel(const gemm_job *j, const tile *t, const place *at) {
     multiply_panel(j, t, at, panel, false, NULL);
 }
 
-/* The first tiles of a row begin with other panels each, so that each packs some of them for all. */
+/* Neighbouring tiles begin with different panels, so that each packs some of them for all. */
 static tile tile_of(const gemm_job *j, int i) {
     const int group = i / j->tiles_across, column = i % j->tiles_across;
     const int n0 = column * j->tile_cols, panels = j->rows->panels;
