@@ -80,6 +80,19 @@ INLINE void multiply_full(const tg_gemm_block *g, vf (*sum)[2], const int R, con
     }
 }
 
+/* The same where nothing is packed, and nothing fetched but rows: most blocks. Where a block has few sums, what else a step does is half of
+ * its instructions; so here are two steps. */
+INLINE void multiply_only(const tg_gemm_block *g, vf (*sum)[2], const int R) {
+    const float *a = g->a, *b = g->b;
+    int k = 0;
+    for (; k + 1 < g->depth; k += 2, a += 2 * R, b += 2 * COLS) {
+        fetch_rows(a);
+        multiply(sum, a, vload(b), vload(b + LANES), R);
+        multiply(sum, a + R, vload(b + COLS), vload(b + COLS + LANES), R);
+    }
+    if (k < g->depth) multiply(sum, a, vload(b), vload(b + LANES), R);
+}
+
 typedef uint32_t vu __attribute__((vector_size(LANES * sizeof(uint32_t))));
 
 INLINE vu words(const uint32_t *p) {
@@ -126,13 +139,15 @@ INLINE void multiply_half(const tg_gemm_block *g, vf (*sum)[2], const int R) {
     }
 }
 
-typedef enum { PACKED, HALF, PACKING } form; /* of b */
+typedef enum { PACKED, ONLY, HALF, PACKING } form; /* of b; ONLY: PACKED, and nothing to fetch */
 
 INLINE void block(const tg_gemm_block *g, const int R, const form b) {
     vf sum[ROWS][2];
     begin_rows(g, sum, R);
     if (b == HALF)
         multiply_half(g, sum, R);
+    else if (b == ONLY)
+        multiply_only(g, sum, R);
     else
         multiply_full(g, sum, R, b == PACKING);
     finish_rows(g, sum, R);
@@ -140,6 +155,10 @@ INLINE void block(const tg_gemm_block *g, const int R, const form b) {
 
 INLINE void packed_block(const tg_gemm_block *g, const int R) {
     block(g, R, PACKED);
+}
+
+INLINE void only_block(const tg_gemm_block *g, const int R) {
+    block(g, R, ONLY);
 }
 
 INLINE void half_block(const tg_gemm_block *g, const int R) {
@@ -155,6 +174,8 @@ void TG_KERNEL(gemm_block)(const tg_gemm_block *g) {
         BY_ROWS(half_block, g)
     } else if (g->pack) {
         BY_ROWS(packing_block, g)
+    } else if (ROWS < MANY_ROWS && !g->fetch.step) {
+        BY_ROWS(only_block, g)
     } else {
         BY_ROWS(packed_block, g)
     }
