@@ -1,4 +1,3 @@
-/* Sums run in a fixed order: four lanes over blocks of 64, then the blocks in double. */
 #include "learner/policy/row_math.h"
 
 #include "common/base/check.h"
@@ -20,74 +19,16 @@ static inline v4f choose(v4i mask, v4f yes, v4f no) {
     return (v4f)((mask & (v4i)yes) | (~mask & (v4i)no));
 }
 
-/* exp of x <= 0 (NaN stays NaN, below -87 it is 0): 2^n times a polynomial of the rest (Cephes' coefficients). */
-static inline v4f exp4(v4f x) {
-    const v4f least = {-87.0f, -87.0f, -87.0f, -87.0f};
-    v4i small = x < least;
-    v4f y = choose(small, least, x);
-    v4f shifted = y * 1.44269504f + 12582912.0f; /* 1.5 * 2^23: rounds to the nearest integer */
-    v4i n = (v4i)shifted - 0x4b400000;
-    v4f whole = shifted - 12582912.0f;
-    v4f r = y - whole * 0.693359375f + whole * 2.12194440e-4f;
-    v4f p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
-    v4f scale = (v4f)((n + 127) << 23);
-    return choose(small, (v4f){0}, p * scale);
-}
-
-float tg_row_max(const float *x, int n) {
-    v4f top = {-INFINITY, -INFINITY, -INFINITY, -INFINITY};
-    v4i bad = {0};
+int tg_row_first(const float *x, int n, float value) {
+    const v4f wanted = {value, value, value, value};
     int i = 0;
-    for (; i + 4 <= n; i += 4) {
-        v4f v = load(x + i);
-        bad |= v != v;
-        top = choose(v > top, v, top);
+    for (; i + 16 <= n; i += 16) {
+        v4i hit = load(x + i) == wanted;
+        for (int k = 4; k < 16; k += 4) hit |= load(x + i + k) == wanted;
+        if (hit[0] | hit[1] | hit[2] | hit[3]) break;
     }
-    float most = -INFINITY;
-    for (int k = 0; k < 4; k++) {
-        if (bad[k]) return (float)NAN;
-        most = top[k] > most ? top[k] : most;
-    }
-    for (; i < n; i++) {
-        if (isnan(x[i])) return (float)NAN;
-        most = x[i] > most ? x[i] : most;
-    }
-    return most;
-}
-
-/* One block of at most 64; the rest of a vector counts as -inf. */
-static inline float exp_block(const float *x, int n, v4f top, float *e) {
-    v4f sum = {0};
-    int i = 0;
-    for (; i + 4 <= n; i += 4) {
-        v4f y = exp4(load(x + i) - top);
-        if (e) memcpy(e + i, &y, sizeof y);
-        sum += y;
-    }
-    if (i < n) {
-        float rest[4] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY};
-        memcpy(rest, x + i, (size_t)(n - i) * sizeof *x);
-        v4f y = exp4(load(rest) - top);
-        if (e) memcpy(e + i, &y, (size_t)(n - i) * sizeof *e);
-        sum += y;
-    }
-    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
-}
-
-double tg_row_exp(const float *x, int n, float top, float *e, float *blocks) {
-    const v4f tops = {top, top, top, top};
-    double total = 0;
-    for (int i = 0; i < n; i += TG_ROW_BLOCK) {
-        float sum = exp_block(x + i, TG_MIN(TG_ROW_BLOCK, n - i), tops, e ? e + i : NULL);
-        if (blocks) blocks[i / TG_ROW_BLOCK] = sum;
-        total += (double)sum;
-    }
-    return total;
+    while (i + 1 < n && x[i] != value) i++;
+    return i < n ? i : n - 1;
 }
 
 int tg_row_find(const float *e, const float *blocks, int n, double target) {

@@ -1,5 +1,5 @@
 /* Arithmetic on one row of logits or log-probs: what sampling and beam search do V times for each token.
- * Everything is O(n) with plain vectors of four floats: the same bits on every machine. */
+ * Everything is O(n), and the same bits on every machine. */
 #ifndef TG_POLICY_ROW_MATH_H
 #define TG_POLICY_ROW_MATH_H
 
@@ -17,6 +17,13 @@ float tg_row_max(const float *x, int n); /* -inf when n is 0; NaN if one is ther
 /* e[i] = exp of the float x[i] - top, blocks[b] = the sum of 64 of them; returns the sum of all. e and x may be the same;
  * e and blocks may be NULL. Relative error below 3e-7; -inf gives 0. */
 double tg_row_exp(const float *x, int n, float top, float *e, float *blocks);
+/* The same by one of the loops that there are, for tests: 0 the best, tg_row_kinds() - 1 for any machine. */
+int tg_row_kinds(void);
+bool tg_row_can(int kind); /* whether this machine can run it */
+float tg_row_max_by(int kind, const float *x, int n);
+double tg_row_exp_by(int kind, const float *x, int n, float top, float *e, float *blocks);
+/* The first index of that value, or the last index of all. */
+int tg_row_first(const float *x, int n, float value);
 /* The first index whose sum of e[0..i] exceeds target, or the last with e > 0. */
 int tg_row_find(const float *e, const float *blocks, int n, double target);
 

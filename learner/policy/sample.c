@@ -13,12 +13,6 @@ static tg_status forbidden(const tg_gen_context *c, tg_error *err) {
                    c->n);
 }
 
-static int first_of(const float *x, int n, float value) {
-    int i = 0;
-    while (i + 1 < n && x[i] != value) i++;
-    return i;
-}
-
 /* The draw from w->e, whose sum is given, of candidates with these scores and this largest score. */
 static void draw(const float *score, const int32_t *id, int n, double sum, float top, double u,
                  const tg_gen_space *w, tg_draw *out) {
@@ -69,7 +63,7 @@ tg_status tg_sample(const tg_gen_settings *s, const tg_gen_context *c, const flo
     if (!s->do_sample) {
         float best = processed ? tg_row_max(scores, V) : top;
         if (!(best > -INFINITY)) return forbidden(c, err);
-        out->token = first_of(scores, V, best);
+        out->token = tg_row_first(scores, V, best);
         out->sample_logp = 0;
     } else if (processed || tg_warpers_any(s, V)) {
         if (!draw_shaped(s, scores, V, mask, u, w, out)) return forbidden(c, err);

@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST = 20000 };
 static float x[MOST], e[MOST], w[MOST], work[MOST], blocks[MOST];
@@ -50,6 +51,39 @@ TEST(maximum_and_exponentials) {
     x[77] = 0, x[99] = NAN;
     CHECK(isnan(tg_row_max(x, 100)));
     CHECK(tg_row_max(x, 0) == -INFINITY);
+}
+
+TEST(every_instruction_set_gives_the_same_bits) {
+    static float by[2][MOST], sums[2][MOST];
+    const int any = tg_row_kinds() - 1;
+    CHECK(tg_row_can(any));
+    for (int k = 0; k < 4 * N_SIZES; k++) {
+        const int n = sizes[k / 4];
+        fill(x, n, k % 4, 3);
+        const float top = tg_row_max_by(any, x, n);
+        const double total = tg_row_exp_by(any, x, n, top, by[0], sums[0]);
+        for (int kind = 0; kind < any; kind++) {
+            if (!tg_row_can(kind)) continue;
+            CHECK(tg_row_max_by(kind, x, n) == top);
+            CHECK(tg_row_exp_by(kind, x, n, top, by[1], sums[1]) == total);
+            CHECK(!memcmp(by[0], by[1], (size_t)n * sizeof by[0][0]));
+            CHECK(!memcmp(sums[0], sums[1], (size_t)tg_row_blocks(n) * sizeof sums[0][0]));
+        }
+    }
+}
+
+TEST(the_first_of_equal_elements) {
+    for (int k = 0; k < 4 * N_SIZES; k++) {
+        const int n = sizes[k / 4];
+        fill(x, n, k % 4, 4);
+        const float wanted[] = {x[0], x[n / 2], x[n - 1], tg_row_max(x, n)};
+        for (size_t i = 0; i < TG_COUNT_OF(wanted); i++) {
+            int first = 0;
+            while (x[first] != wanted[i]) first++;
+            CHECK_EQ(tg_row_first(x, n, wanted[i]), first);
+        }
+        CHECK_EQ(tg_row_first(x, n, 1e30f), n - 1);
+    }
 }
 
 TEST(a_place_in_the_cumulative_sum) {
