@@ -239,14 +239,22 @@ static void iterate(tg_actor_critic *ac, const tg_train_settings *s, figures *f)
     tg_free(c);
 }
 
-/* What an iteration must multiply at least, as two each: generation and two scorings (policy, reference) are each a pass with the head at
- * the actions, a step of the update is three. Recomputation is not what it must do. */
+/* What an iteration must multiply at least, as two each. Generation and the reference's log-probs are each a pass, rollouts that are scored
+ * again another, a step of the update three. In a pass the last token of an episode is not read, and behind the keys and values of the
+ * last layer only the rows of actions are. Recomputation is not what it must do. */
 static double iteration_flops(const mode *m) {
-    const double C = (double)m->width, layers = (double)m->layers,
-                 tokens = PROMPTS * (PROMPT + NEW);
-    const double trunk = 12 * C * C * layers * tokens, head = C * (double)m->vocab * PROMPTS * NEW;
-    const double attention = C * layers * tokens * (PROMPT + NEW + 1);
-    return 2 * (trunk + head + attention) * (3 + 3 * (double)m->epochs);
+    enum {
+        PROJECT = 3,
+        REST = 9
+    }; /* C x C matrices of a layer: to queries, keys and values; out of attention, and the MLP */
+    const double C = (double)m->width, layers = (double)m->layers;
+    const double rows = PROMPTS * (PROMPT + NEW - 1), actions = PROMPTS * NEW;
+    const double trunk =
+        C * C * ((PROJECT + REST) * (layers - 1) * rows + PROJECT * rows + REST * actions);
+    const double head = C * (double)m->vocab * actions;
+    const double attention = C * layers * rows * (PROMPT + NEW);
+    const int scored_again = m->half || m->bf16;
+    return 2 * (trunk + head + attention) * (2 + scored_again + 3 * (double)m->epochs);
 }
 
 static void print(const mode *m, const figures *f, int threads) {
