@@ -174,7 +174,7 @@ void TG_KERNEL(gemm_block)(const tg_gemm_block *g) {
         BY_ROWS(half_block, g)
     } else if (g->pack) {
         BY_ROWS(packing_block, g)
-    } else if (ROWS < MANY_ROWS && !g->fetch.step) {
+    } else if ((int)ROWS < (int)MANY_ROWS && !g->fetch.step) {
         BY_ROWS(only_block, g)
     } else {
         BY_ROWS(packed_block, g)
