@@ -1,5 +1,8 @@
 /* The largest element of a row, and exponentials of all: for several instruction sets, none of which may contract a product and a sum.
  * Sums run in a fixed order: four lanes over blocks of 64, then the blocks in double. So the bits are the same from each. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF /* gcc does not contract in ISO C, and does not know the pragma */
+#endif
 #include "learner/policy/row_exp_isa.h"
 #include "learner/policy/row_math.h"
 
