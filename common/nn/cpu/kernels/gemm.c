@@ -47,9 +47,10 @@ INLINE void multiply(vf (*sum)[2], const float *a, vf b0, vf b1, const int R) {
     }
 }
 
-/* Rows come from the second cache or the third, behind each other also from one panel to the next. */
+/* Rows come from the second cache, the third or, packed by another thread, from a core that may share none: far enough ahead for that. Panels
+ * lie behind each other. */
 INLINE void fetch_rows(const float *a) {
-    enum { AHEAD = 224 };
+    enum { AHEAD = 448 };
     __builtin_prefetch(a + AHEAD, 0, 3);
 }
 
