@@ -1,5 +1,6 @@
 #!/bin/bash
-# Every benchmark, ours and right after it the peer's of the same case, and a table of both beside the machine's limit.
+# Every benchmark, ours and right after it the peer's of the same case, and a table of both beside the machine's limit. Of models ours is run
+# once more after the peer, which has several turns too (eager, compiled): the minutes differ by more than some cases do.
 #
 #   tests/bench/run.sh [GROUP…]     default: $BENCH, else all:
 #                                   ops gemm gpt2 t5 head ppo growth choose metrics tokenizer env
@@ -33,14 +34,15 @@ full() { [ "$quick" = 0 ]; }
 
 have_avx512() { grep -qm1 avx512f /proc/cpuinfo; }
 
-# plan_models GROUP PREFIX: each case of ours, then torch's
+# plan_models GROUP PREFIX: each case of ours, torch's, ours again
 plan_models() {
     local case
     add "$1" "limits of the machine" "limits"
     for case in $("$bin/bench_model" --list | grep "^$2"); do
         [[ $case = *_avx2 ]] && ! have_avx512 && continue # the same as without it
         add "$1" "$case" "$bin/bench_model $case"
-        grep -qxF "$case" <<<"$torch_cases" && peer "$1" "$case, torch" "peer_torch.sh $case"
+        grep -qxF "$case" <<<"$torch_cases" && peer "$1" "$case, torch" "peer_torch.sh $case" &&
+            full && add "$1" "$case again" "$bin/bench_model $case"
     done
 }
 
