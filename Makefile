@@ -60,7 +60,7 @@ NN_CPU_FLAGS := -O3 -ffp-contract=fast -fopenmp-simd -fno-trapping-math -Wno-pas
 # Their inner loops are compiled once for each instruction set; the choice is made when the program runs.
 # The machine, not the compiler, is asked: at the first run the compiler is not installed yet.
 NN_ISAS := plain $(if $(findstring x86_64,$(shell uname -m)),avx2 avx512)
-# prfchw: what is fetched to be written comes as the core's own; every processor with AVX2 knows the instruction.
+# prfchw: what is fetched to be written comes as the core's own; the first processors with AVX2 (before Broadwell) take it for nothing.
 NN_ISA_FLAGS_avx2   := -DTG_ISA_AVX2 -mavx2 -mfma -mprfchw
 NN_ISA_FLAGS_avx512 := -DTG_ISA_AVX512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprfchw -mprefer-vector-width=512
 
