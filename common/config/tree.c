@@ -10,6 +10,7 @@
 #include "common/base/file.h"
 #include "common/base/map.h"
 #include "common/base/str.h"
+#include "common/config/json_pairs.h"
 
 #include <string.h>
 #include <yaml.h>
@@ -300,12 +301,8 @@ static tg_status build_document(loader *l, tg_node **root) {
     return st;
 }
 
-tg_status tg_tree_parse(tg_arena *a, const char *name, const char *text, size_t len, tg_node **out,
-                        tg_error *err) {
-    *out = NULL;
-    if (len > FILE_MAX)
-        return tg_fail(err, TG_CONFIG, "%s: larger than the %d bytes a config may have", name,
-                       FILE_MAX);
+static tg_status parse(tg_arena *a, const char *name, const char *text, size_t len, tg_node **out,
+                       tg_error *err) {
     loader l = {.arena = a, .err = err, .file = tg_arena_strdup(a, name)};
     if (!l.file || !yaml_parser_initialize(&l.parser)) return tg_fail_nomem(err, strlen(name));
     yaml_parser_set_input_string(&l.parser, (const unsigned char *)(len ? text : ""), len);
@@ -314,6 +311,21 @@ tg_status tg_tree_parse(tg_arena *a, const char *name, const char *text, size_t 
     yaml_parser_delete(&l.parser);
     tg_map_fini(&l.anchors);
     if (st == TG_OK) *out = root;
+    return st;
+}
+
+tg_status tg_tree_parse(tg_arena *a, const char *name, const char *text, size_t len, tg_node **out,
+                        tg_error *err) {
+    *out = NULL;
+    if (len > FILE_MAX)
+        return tg_fail(err, TG_CONFIG, "%s: larger than the %d bytes a config may have", name,
+                       FILE_MAX);
+    tg_status st = parse(a, name, text, len, out, err);
+    if (st != TG_CONFIG) return st;
+    tg_buf joined = {0};
+    if (tg_json_join_pairs(text, len, &joined))
+        st = parse(a, name, joined.data, joined.len, out, err);
+    tg_buf_fini(&joined);
     return st;
 }
 

@@ -175,7 +175,7 @@ static void shape(const tg_beams *b, int i, tg_gen_space *w, tg_candidates *out)
     if (b->allowed) tg_mask_forbid(w->row, b->allowed[i], b->V);
     *out = (tg_candidates){w->row, NULL, b->V};
     if (b->s->do_sample && tg_warpers_any(b->s, b->V))
-        tg_warp(b->s, w->row, b->V, b->s->n_eos + 1, w, out);
+        tg_warp(b->s, w->row, b->V, TG_MAX(b->s->n_eos, 1) + 1, w, out);
     if (b->s->renormalize_logits) renormalise(out);
 }
 

@@ -2,6 +2,7 @@
  * before it have the same keys in config.json. */
 #include "learner/policy/gen_settings.h"
 
+#include "common/base/str.h"
 #include "common/nn/family/config_json.h"
 #include "common/nn/tensor_set.h"
 
@@ -21,6 +22,13 @@ static tg_status add_key(tg_node *map, const char *key, const json_t *value, con
     return TG_OK;
 }
 
+/* null, or the negative number that old folders have in place of a token there is not. */
+static bool is_none(const char *key, const json_t *value) {
+    return !value || json_is_null(value) ||
+           (tg_str_ends(key, "_token_id") && json_is_integer(value) &&
+            json_integer_value(value) < 0);
+}
+
 static tg_status merge(const tg_node **node, const json_t *root, const char *file, tg_arena *arena,
                        tg_error *err) {
     size_t n_given = *node ? (*node)->n_items : 0, n_keys = 0;
@@ -35,12 +43,26 @@ static tg_status merge(const tg_node **node, const json_t *root, const char *fil
     map->n_items = n_given;
     for (const tg_opt *row = tg_gen_options; row->type != TG_T_END; row++) {
         const json_t *value = json_object_get(root, row->key);
-        if (!value || json_is_null(value) || tg_node_get(*node, row->key)) continue;
+        if (is_none(row->key, value) || tg_node_get(*node, row->key)) continue;
         tg_status st = add_key(map, row->key, value, file, arena, err);
         if (st != TG_OK) return st;
     }
     *node = map;
     return TG_OK;
+}
+
+/* The first BART folders say whether the answer begins with bos, not with which token. */
+static tg_status renew_bart(json_t *root, tg_error *err) {
+    enum { BOS = 0 }; /* of the family */
+    const char *family = json_string_value(json_object_get(root, "model_type"));
+    if (!family || strcmp(family, "bart") != 0 ||
+        !json_is_true(json_object_get(root, "force_bos_token_to_be_generated")) ||
+        !is_none("forced_bos_token_id", json_object_get(root, "forced_bos_token_id")))
+        return TG_OK;
+    json_t *bos = json_object_get(root, "bos_token_id");
+    int failed = bos ? json_object_set(root, "forced_bos_token_id", bos)
+                     : json_object_set_new(root, "forced_bos_token_id", json_integer(BOS));
+    return failed ? tg_fail_nomem(err, 0) : TG_OK;
 }
 
 tg_status tg_gen_model_defaults(const tg_node **node, const char *folder, tg_arena *arena,
@@ -54,7 +76,8 @@ tg_status tg_gen_model_defaults(const tg_node **node, const char *folder, tg_are
         tg_config_json config;
         st = tg_config_json_open(&config, folder, name, err);
         if (st != TG_OK) return st;
-        const char *file = tg_arena_strdup(arena, config.path);
+        if (legacy) st = renew_bart(config.root, err);
+        const char *file = st == TG_OK ? tg_arena_strdup(arena, config.path) : NULL;
         st = file ? merge(node, config.root, file, arena, err) : tg_fail_nomem(err, 0);
         tg_config_json_close(&config);
         break;

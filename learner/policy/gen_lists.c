@@ -73,6 +73,18 @@ tg_status tg_gen_read_early(const tg_gen_nodes *n, tg_gen_settings *s) {
     return TG_OK;
 }
 
+/* A sequence that is there already gets the new bias: the last one counts. */
+static void set_bias(tg_gen_settings *s, tg_id_list sequence, float bias) {
+    int i = 0;
+    while (i < s->n_biases &&
+           (s->biases[i].sequence.n != sequence.n ||
+            memcmp(s->biases[i].sequence.ids, sequence.ids, (size_t)sequence.n * sizeof(int32_t))))
+        i++;
+    s->biases[i].sequence = sequence;
+    s->biases[i].bias = bias;
+    if (i == s->n_biases) s->n_biases++;
+}
+
 tg_status tg_gen_read_biases(const tg_gen_nodes *n, tg_gen_settings *s) {
     static const char expected[] = "a list of [[token ids], bias]";
     const tg_node *node = s->sequence_bias;
@@ -84,16 +96,15 @@ tg_status tg_gen_read_biases(const tg_gen_nodes *n, tg_gen_settings *s) {
     for (size_t i = 0; i < node->n_items; i++) {
         const tg_node *item = node->items[i];
         double bias;
+        tg_id_list sequence;
         if (item->kind != TG_NODE_LIST || item->n_items != 2 ||
             item->items[0]->kind != TG_NODE_LIST || !item->items[0]->n_items ||
             !tg_node_float(item->items[1], &bias))
             return wrong(n, "sequence_bias", item, expected);
-        s->biases[i].bias = (float)bias;
-        tg_status st =
-            read_list(n, "sequence_bias", item->items[0], expected, &s->biases[i].sequence);
+        tg_status st = read_list(n, "sequence_bias", item->items[0], expected, &sequence);
         if (st != TG_OK) return st;
+        set_bias(s, sequence, (float)bias);
     }
-    s->n_biases = (int)node->n_items;
     return TG_OK;
 }
 

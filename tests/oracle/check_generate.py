@@ -172,13 +172,14 @@ def compare_sampling(model, tokenizer):
             check(max(errors) < 1e-4, f"{kwargs}: sample_logprob off by {max(errors):.2e}")
 
 
-def compare_beam_sampling(scratch):
-    """Whole results of two tokens, by both, as frequencies of the same distribution."""
+def compare_beam_sampling(scratch, warpers, eos):
+    """Whole results of two tokens, by both, as frequencies of the same distribution. With beams a warper leaves two tokens at least."""
     n = 3000
     model, _ = gen_families.random_model("gpt_neo", SEED, gen_families.GOLDENS["gpt_neo"], scale=0.5)
+    model.config.eos_token_id = model.generation_config.eos_token_id = eos
     folder = os.path.join(scratch, "sampled")
     model.save_pretrained(folder)
-    settings = {"do_sample": True, "num_beams": 2, "max_new_tokens": 2, "top_k": 4, "temperature": 1.3, "pad_token_id": 0}
+    settings = {"do_sample": True, "num_beams": 2, "max_new_tokens": 2, "pad_token_id": 0, **warpers}
     prompt = [5, 6, 7]
     torch.manual_seed(SEED)
     with torch.no_grad():
@@ -188,11 +189,11 @@ def compare_beam_sampling(scratch):
     names = {}
     for counts, results in ((0, theirs), (1, mine)):
         for ids in results:
-            ids = tuple(ids[:ids.index(1) + 1] if 1 in ids else ids)
+            ids = tuple(ids[:ids.index(eos) + 1] if eos in ids else ids)
             names.setdefault(ids, [0, 0])[counts] += 1
     chi2 = sum((a - b) ** 2 / (a + b) for a, b in names.values())
     df = max(len(names) - 1, 1)
-    check(chi2 < df + 6 * (2 * df) ** 0.5 + 5, f"beam sampling: chi-square {chi2:.1f} with {df} degrees of freedom: {names}")
+    check(chi2 < df + 6 * (2 * df) ** 0.5 + 5, f"beam sampling: {warpers}: chi-square {chi2:.1f} with {df} degrees of freedom: {names}")
 
 
 def compare_stop_strings(model, tokenizer):
@@ -252,7 +253,10 @@ def main():
             compare_tiny(model, tokenizer, old)
             compare_trained_bart(scratch)
             compare_sampling(model, tokenizer)
-            compare_beam_sampling(scratch)
+            compare_beam_sampling(scratch, {"top_k": 4, "temperature": 1.3}, eos=1)
+            for warpers in ({"top_k": 1}, {"top_k": 0, "top_p": 0.01}, {"top_k": 0, "min_p": 0.99}, {"top_k": 0, "typical_p": 0.01}):
+                for eos in (1, None):
+                    compare_beam_sampling(scratch, warpers, eos)
             compare_stop_strings(model, tokenizer)
             compare_defaults(scratch)
     print(f"{passed} passed, {failed} failed")

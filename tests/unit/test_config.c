@@ -61,6 +61,24 @@ TEST(json_loads_too) {
     tg_arena_fini(&a);
 }
 
+/* As json.dumps writes characters beyond U+FFFF. */
+TEST(json_with_pairs_of_escapes_loads) {
+    tg_arena a = {0};
+    tg_error err = {0};
+    tg_node *root;
+    REQUIRE_OK(parse(&a, "{\"a\": [\"\\\\ud83c\\ud83c\\uDF89!\",\n \"\\\"\\u00e9\"],\n\"b\": 1}",
+                     &root, &err));
+    CHECK_STR(tg_node_at(root, "a")->items[0]->text, "\\ud83c\xf0\x9f\x8e\x89!");
+    CHECK_STR(tg_node_at(root, "a")->items[1]->text, "\"\xc3\xa9");
+    CHECK_EQ(tg_node_at(root, "b")->line, 3);
+    static const char *const broken[] = {"{\"a\": \"\\ud83c\"}", "{\"a\": \"\\udf89\\ud83c\"}",
+                                         "{a: \"\\ud83c\\udf89\"}",
+                                         "{\"a\": \"\\ud83c\\udf89\", \"a\": 1}"};
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++)
+        CHECK_EQ(parse(&a, broken[i], &root, &err), TG_CONFIG);
+    tg_arena_fini(&a);
+}
+
 /* What PyYAML's safe_load makes of each text (checked against 6.0), and where we go further. */
 TEST(scalars_read_as_in_pyyaml) {
     static const struct {

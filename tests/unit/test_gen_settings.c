@@ -39,6 +39,7 @@ TEST(lists_and_mixed_types) {
     CHECK_NEAR(s.decay_factor, 1.5, 0);
     CHECK_EQ(s.pad_id, 8);
     CHECK_NEAR(s.biases[0].bias, -2.5, 0);
+    CHECK_EQ(s.n_biases, 1);
     CHECK_EQ(tg_gen_min_new(&s, 4), 3); /* min_length does not count then */
     CHECK_OK(read_text(&s, "{early_stopping: True}", &arena));
     CHECK_EQ(s.early, TG_STOP_EARLY);
@@ -47,6 +48,20 @@ TEST(lists_and_mixed_types) {
     s.num_beams = 3;
     CHECK_EQ(tg_gen_slots(&s, 7), 6);
     CHECK_EQ(tg_gen_slots(&s, 1), 3);
+    tg_arena_fini(&arena);
+}
+
+TEST(of_a_sequence_with_two_biases_the_last_counts) {
+    tg_arena arena = {0};
+    tg_gen_settings s;
+    CHECK_OK(read_text(
+        &s, "{sequence_bias: [[[52], -5.0], [[5, 2], 1], [[52], 0.5], [[5], 3], [[5, 2], 2]]}",
+        &arena));
+    CHECK_EQ(s.n_biases, 3);
+    CHECK_NEAR(s.biases[0].bias, 0.5, 0);
+    CHECK_NEAR(s.biases[1].bias, 2, 0);
+    CHECK_NEAR(s.biases[2].bias, 3, 0);
+    CHECK_EQ(s.biases[2].sequence.n, 1);
     tg_arena_fini(&arena);
 }
 
@@ -175,6 +190,33 @@ TEST(a_folder_s_defaults_stand_behind_what_is_given) {
     CHECK_OK(tg_gen_model_defaults(&node, wrong, &arena, &err));
     CHECK_EQ(tg_gen_settings_read(&s, node, "kw", &arena, &err), TG_CONFIG);
     CHECK(strstr(err.msg, "generation_config.json"));
+    tg_arena_fini(&arena);
+}
+
+TEST(old_folders_say_none_and_bos_in_their_own_way) {
+    tg_arena arena = {0};
+    const char *folder = write_file("minus", "generation_config.json",
+                                    "{\"pad_token_id\": -1, \"eos_token_id\": 2}");
+    tg_gen_settings s = with_folder(folder, NULL, &arena);
+    CHECK_EQ(s.pad_id, -1);
+    CHECK_EQ(s.eos_ids[0], 2);
+    const char *bart = "{\"model_type\": \"bart\", \"force_bos_token_to_be_generated\": true";
+    char text[200];
+    snprintf(text, sizeof text, "%s}", bart);
+    s = with_folder(write_file("bart", "config.json", text), NULL, &arena);
+    CHECK_EQ(s.forced_bos_token_id, 0);
+    snprintf(text, sizeof text, "%s, \"bos_token_id\": 7}", bart);
+    folder = write_file("bart", "config.json", text);
+    s = with_folder(folder, NULL, &arena);
+    CHECK_EQ(s.forced_bos_token_id, 7);
+    s = with_folder(folder, "{forced_bos_token_id: 3}", &arena);
+    CHECK_EQ(s.forced_bos_token_id, 3);
+    snprintf(text, sizeof text, "%s, \"bos_token_id\": 7, \"forced_bos_token_id\": 5}", bart);
+    s = with_folder(write_file("bart", "config.json", text), NULL, &arena);
+    CHECK_EQ(s.forced_bos_token_id, 5);
+    write_file("bart", "config.json", text);
+    s = with_folder(write_file("bart", "generation_config.json", "{}"), NULL, &arena);
+    CHECK(s.forced_bos_token_id == INT64_MIN);
     tg_arena_fini(&arena);
 }
 

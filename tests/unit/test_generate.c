@@ -228,6 +228,41 @@ TEST(samples_of_one_prompt_compute_it_once) {
     tg_backend_close(&be);
 }
 
+/* Two tokens at least are left to draw from, with an eos or without. */
+TEST(beams_always_have_something_to_draw) {
+    tg_backend *be;
+    REQUIRE_OK(tg_backend_open(&be, "ref", 1, &err));
+    tg_arch arch = tg_tiny_arch();
+    tg_model *m = tg_tiny_model(be, &arch, 0, 8);
+    static prompt prompts[40];
+    static results got;
+    for (int i = 0; i < 40; i++) prompts[i] = (prompt){{4, 9, 2}, 3};
+    static const char *const ways[] = {"top_k: 1", "top_k: 1, eos_token_id: 28",
+                                       "top_k: 0, top_p: 0.001", "top_k: 0, typical_p: 0.001",
+                                       "top_k: 0, min_p: 0.999"};
+    for (size_t k = 0; k < TG_COUNT_OF(ways); k++) {
+        tg_arena arena = {0};
+        char text[200];
+        snprintf(text, sizeof text,
+                 "{do_sample: true, num_beams: 2, num_return_sequences: 2, max_new_tokens: 2, %s}",
+                 ways[k]);
+        tg_gen_settings s = settings(text, &arena);
+        memset(&got, 0, sizeof got);
+        generate(m, &s, prompts, 0, 40, 2, &got);
+        int distinct = 0;
+        for (int i = 0; i < 40; i++) {
+            const struct result *a = got.of[i], *b = a + 1;
+            tg_check(a->n && b->n && memcmp(a->tokens, b->tokens, sizeof a->tokens) != 0, __FILE__,
+                     __LINE__, "%s: one result twice", ways[k]);
+            distinct += memcmp(a->tokens, got.of[0][0].tokens, sizeof a->tokens) != 0;
+        }
+        tg_check(distinct > 0, __FILE__, __LINE__, "%s: always the same", ways[k]);
+        tg_arena_fini(&arena);
+    }
+    tg_model_destroy(&m);
+    tg_backend_close(&be);
+}
+
 TEST(stop_sequences_end_a_result_and_stay_in_it) {
     tg_backend *be;
     REQUIRE_OK(tg_backend_open(&be, "ref", 1, &err));
