@@ -1,5 +1,5 @@
-/* Frequencies are rounded to f32 before they are multiplied by the position, as transformers does: the angles of far positions
- * depend on that rounding. */
+/* Frequencies are rounded to f32 at every step of their making and before they are multiplied by the position, as transformers does: the
+ * angles of far positions depend on each of these roundings. */
 #include "common/nn/positions.h"
 
 #include "common/base/check.h"
@@ -9,13 +9,12 @@
 #define PI 3.14159265358979323846
 
 /* Llama 3.1: long waves are stretched by the factor, short ones kept, those between interpolated. */
-static double llama3(const tg_rope *r, double freq) {
-    double wave = 2 * PI / freq, context = r->original_positions;
-    if (wave > context / (double)r->low_freq) return freq / (double)r->factor;
-    if (wave < context / (double)r->high_freq) return freq;
-    double smooth =
-        (context / wave - (double)r->low_freq) / ((double)r->high_freq - (double)r->low_freq);
-    return (1 - smooth) * freq / (double)r->factor + smooth * freq;
+static float llama3(const tg_rope *r, float freq) {
+    const float wave = (float)(2 * PI) / freq, context = (float)r->original_positions;
+    if (wave > context / r->low_freq) return freq / r->factor;
+    if (wave < context / r->high_freq) return freq;
+    const float smooth = (context / wave - r->low_freq) / (r->high_freq - r->low_freq);
+    return (1 - smooth) * freq / r->factor + smooth * freq;
 }
 
 /* The dimension whose wave turns `turns` times within the original context (Peng et al. 2023, section 3.2). */
@@ -23,28 +22,30 @@ static double yarn_dimension(const tg_rope *r, double turns) {
     return r->dims * log(r->original_positions / (turns * 2 * PI)) / (2 * log((double)r->theta));
 }
 
-static double yarn(const tg_rope *r, double freq, int j) {
+static float yarn(const tg_rope *r, float wave, int j) {
     double low = yarn_dimension(r, (double)r->beta_fast),
            high = yarn_dimension(r, (double)r->beta_slow);
     if (!r->keep_range) low = floor(low), high = ceil(high);
     low = fmax(low, 0), high = fmin(high, r->dims - 1);
     if (low == high) high += 0.001;
-    double ramp = fmin(fmax((j - low) / (high - low), 0), 1);
-    return freq / (double)r->factor * ramp + freq * (1 - ramp);
+    const float ramp = fminf(fmaxf(((float)j - (float)low) / (float)(high - low), 0), 1);
+    const float kept = 1 - ramp;
+    return 1 / (r->factor * wave) * (1 - kept) + 1 / wave * kept;
 }
 
 static float frequency(const tg_rope *r, int j) {
-    double freq = 1 / pow((double)r->theta, 2.0 * j / r->dims);
+    const float exponent = (float)(2 * j) / (float)r->dims;
+    const float wave = (float)pow((double)r->theta, (double)exponent), freq = 1 / wave;
     switch (r->kind) {
     case TG_ROPE_DEFAULT:
     case TG_ROPE_DYNAMIC: break;
-    case TG_ROPE_LINEAR: freq /= (double)r->factor; break;
-    case TG_ROPE_LLAMA3: freq = llama3(r, freq); break;
-    case TG_ROPE_YARN: freq = yarn(r, freq, j); break;
-    case TG_ROPE_PROPORTIONAL: freq = j < r->angles ? freq / (double)r->factor : 0; break;
-    case TG_ROPE_LONG: freq /= (double)r->stretch[j]; break;
+    case TG_ROPE_LINEAR: return freq / r->factor;
+    case TG_ROPE_LLAMA3: return llama3(r, freq);
+    case TG_ROPE_YARN: return yarn(r, wave, j);
+    case TG_ROPE_PROPORTIONAL: return j < r->angles ? freq / r->factor : 0;
+    case TG_ROPE_LONG: return 1 / (r->stretch[j] * wave);
     }
-    return (float)freq;
+    return freq;
 }
 
 void tg_rope_table(const tg_rope *r, int positions, float *table) {

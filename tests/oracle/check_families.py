@@ -44,7 +44,9 @@ def rope(r, positions, head_dim, partial=None):
 def llama_like(r, family):
     heads, head_dim = r.choice([1, 2, 4, 6]), r.choice([4, 8, 10, 16])
     free = family in ("llama", "mistral", "qwen3", "gemma", "gemma2", "gemma3_text")
-    positions = r.choice([12, 40, 70])
+    positions = r.choice([12, 40, 70, 900])  # far ones show how frequencies were rounded
+    if positions == 900:
+        heads, head_dim = r.choice([1, 2]), r.choice([16, 80])
     s = dict(IDS, vocab_size=r.choice([7, 64, 301]), num_attention_heads=heads,
              hidden_size=r.choice([w for w in (12, 20, 32) if family not in ("llama", "gemma2", "gemma3_text") or w % heads == 0]) if free else heads * head_dim,
              num_key_value_heads=r.choice([k for k in (1, 2, 3, 6) if heads % k == 0]), intermediate_size=r.choice([9, 24, 48]),
