@@ -102,7 +102,7 @@ static tg_status check_ends(const tg_arch *a, tg_error *err) {
         bool is_there;
         int value, max;
     } sizes[] = {
-        {"embed_width", a->narrow_embed, a->embed_width, a->n_heads * a->head_dim},
+        {"embed_width", a->narrow_embed, a->embed_width, 1 << 16},
         {"n_types", a->types, a->n_types, 1 << 16},
         {"n_labels", a->labels, a->n_labels, 1 << 16},
         {"n_groups", a->n_groups != 0, a->n_groups, a->n_layers},

@@ -20,8 +20,11 @@ static size_t widest(const tg_arch *a, const tg_arch *e, int (*width)(const tg_a
 static int wide_of(const tg_arch *a) {
     return TG_MAX(tg_trunk_qkv_width(a), tg_trunk_up_width(a));
 }
+static int narrow_of(const tg_arch *a) {
+    return TG_MAX(a->width, tg_trunk_embed_width(a));
+}
 static int made_of(const tg_arch *a) {
-    return TG_MAX(a->width, tg_trunk_qkv_width(a));
+    return TG_MAX(narrow_of(a), tg_trunk_qkv_width(a));
 }
 static int heads_of(const tg_arch *a) {
     return a->n_heads;
@@ -36,9 +39,10 @@ static void carve(tg_fisher *f, tg_carve *c, const tg_arch *a, tg_pass_caps caps
     const size_t P = (size_t)caps.src, N = TG_MAX((size_t)caps.tokens, P);
     const size_t A = (size_t)caps.actions, C = (size_t)a->width;
     const size_t HD = widest(a, &e, tg_trunk_attn_width), H = widest(a, &e, heads_of);
+    const size_t narrow = (size_t)narrow_of(a);
     float **rows[] = {&f->tx, &f->branch, &f->in, &f->tin};
-    for (size_t i = 0; i < TG_COUNT_OF(rows); i++) *rows[i] = tg_carve_f32(c, N, C);
-    f->ones = tg_carve_f32(c, 1, TG_MAX(C, HD));
+    for (size_t i = 0; i < TG_COUNT_OF(rows); i++) *rows[i] = tg_carve_f32(c, N, narrow);
+    f->ones = tg_carve_f32(c, 1, TG_MAX(narrow, HD));
     f->made = tg_carve_f32(c, N, widest(a, &e, made_of));
     f->unused = tg_carve_f32(c, N, TG_MAX(H, (size_t)2));
     f->twide = tg_carve_f32(c, N, widest(a, &e, wide_of));
@@ -107,7 +111,7 @@ tg_status tg_fisher_create(tg_fisher **out, tg_pass *pass, tg_error *err) {
     }
     tg_carve c = {.base = f->block};
     carve(f, &c, a, pass->caps, reach);
-    int ones = TG_MAX(a->width, tg_trunk_attn_width(a));
+    int ones = TG_MAX(narrow_of(a), tg_trunk_attn_width(a));
     be->ops->fill(be, f->ones, 1.0f, (size_t)ones);
     *out = f;
     return TG_OK;

@@ -8,12 +8,13 @@
 
 #define PI 3.14159265358979323846
 
-/* Llama 3.1: long waves are stretched by the factor, short ones kept, those between interpolated. */
+/* Llama 3.1: long waves are stretched by the factor, short ones kept, those between interpolated. torch divides a number by a tensor as the
+ * number times the tensor's reciprocal. */
 static float llama3(const tg_rope *r, float freq) {
-    const float wave = (float)(2 * PI) / freq, context = (float)r->original_positions;
+    const float wave = 1 / freq * (float)(2 * PI), context = (float)r->original_positions;
     if (wave > context / r->low_freq) return freq / r->factor;
     if (wave < context / r->high_freq) return freq;
-    const float smooth = (context / wave - r->low_freq) / (r->high_freq - r->low_freq);
+    const float smooth = (1 / wave * context - r->low_freq) / (r->high_freq - r->low_freq);
     return (1 - smooth) * freq / r->factor + smooth * freq;
 }
 

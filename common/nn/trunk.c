@@ -309,7 +309,9 @@ void tg_carve_shared_acts(tg_carve *c, const tg_arch *arch, size_t N, tg_acts *a
     if (arch->parallel || arch->norm_stream) /* but not before the MLP's is made, or it is added */
         a->norm = tg_carve_f32(c, N, C);
     a->post1 = a->post2 = a->cpost = arch->post_norms ? tg_carve_f32(c, N, C) : a->x;
-    a->qkv = a->raw = a->cq = a->up = a->act = tg_carve_f32(c, N, TG_MAX(Q, U));
+    size_t wide =
+        TG_MAX(TG_MAX(Q, U), (size_t)tg_trunk_embed_width(arch)); /* decoders embed there */
+    a->qkv = a->raw = a->cq = a->up = a->act = tg_carve_f32(c, N, wide);
     if (arch->gated) a->act = tg_carve_f32(c, N, F);
 }
 

@@ -38,7 +38,7 @@ def random_settings(r, family):
         s["pad_token_id"] = r.choice([1, 1, 0, 4])
         s["max_position_embeddings"] += s["pad_token_id"] + 1
     if family == "albert":
-        s.update(num_hidden_layers=r.choice([1, 4, 7]), embedding_size=r.choice([3, 4, heads * head_dim]))
+        s.update(num_hidden_layers=r.choice([1, 4, 7]), embedding_size=r.choice([3, 4, heads * head_dim, 128]))
         s["inner_group_num"] = r.choice([1, 1, 2, 3])
         s["num_hidden_groups"] = r.choice([g for g in (1, 2, 3) if g <= s["num_hidden_layers"]])
     if r.random() < 0.7:

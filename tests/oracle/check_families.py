@@ -96,7 +96,7 @@ def random_settings(r, family):
                     rope_parameters=rope(r, positions, head_dim, r.choice([0.5, 1.0])))
     if family == "opt":
         return dict(common, hidden_size=width, num_hidden_layers=layers, num_attention_heads=heads, ffn_dim=30,
-                    word_embed_proj_dim=r.choice([width, width, max(1, width // 2), 3]), do_layer_norm_before=r.random() < 0.6,
+                    word_embed_proj_dim=r.choice([width, width, max(1, width // 2), 3, 4 * width + 5]), do_layer_norm_before=r.random() < 0.6,
                     _remove_final_layer_norm=r.random() < 0.2, max_position_embeddings=positions, enable_bias=r.random() < 0.7,
                     activation_function=r.choice(["relu", "gelu"]), layer_norm_elementwise_affine=r.random() < 0.7)
     if family == "bloom":

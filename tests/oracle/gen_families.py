@@ -52,8 +52,11 @@ GOLDENS = {
                                                    original_max_position_embeddings=20)),
     "qwen3_proportional": dict(LLAMA, hidden_size=12, head_dim=8, rope_parameters=dict(rope_type="proportional", rope_theta=50.0, factor=2.0,
                                                                                        partial_rotary_factor=0.7)),
+    "opt_wide": dict(vocab_size=23, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, ffn_dim=20, word_embed_proj_dim=30,
+                     max_position_embeddings=24, **IDS),
 }
-FAMILIES = {"opt_350m": "opt", "opt_plain": "opt", "bloom_stream": "bloom", "llama_long": "llama", "qwen3_proportional": "qwen3"}  # where it is not the golden's name
+FAMILIES = {"opt_350m": "opt", "opt_plain": "opt", "bloom_stream": "bloom", "llama_long": "llama", "qwen3_proportional": "qwen3",
+            "opt_wide": "opt"}  # where it is not the golden's name
 
 
 def random_model(family, seed, settings, scale=0.15):

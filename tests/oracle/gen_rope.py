@@ -15,7 +15,7 @@ OUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../golden/rope")
 POSITIONS = [0, 1, 100, 1021, 4095]
 KINDS = {
     "default": {}, "linear": dict(factor=4.0), "dynamic": dict(factor=2.0), "proportional": dict(factor=2.0, partial_rotary_factor=0.5),
-    "llama3": dict(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=1024),
+    "llama3": dict(factor=8.0, low_freq_factor=0.5, high_freq_factor=4.0, original_max_position_embeddings=450),
     "yarn": dict(factor=4.0, original_max_position_embeddings=1024, attention_factor=0.9),
     "longrope": dict(original_max_position_embeddings=8192, attention_factor=1.2),
 }
@@ -36,5 +36,5 @@ if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
     with open(os.path.join(OUT, "angles.jsonl"), "w") as f:
         for kind in KINDS:
-            for dims, theta in ((80, 10000.0), (10, 1e6)):
+            for dims, theta in ((80, 10000.0), (10, 1e6), (80, 100.0)):
                 f.write(json.dumps(record(kind, dims, theta)) + "\n")

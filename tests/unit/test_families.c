@@ -33,6 +33,10 @@ TEST(opt_350m_as_in_transformers) {
     tg_golden_check("golden/families/opt_350m", 2e-5, 1e-3);
 }
 
+TEST(opt_with_embeddings_wider_than_it_as_in_transformers) {
+    tg_golden_check("golden/families/opt_wide", 2e-5, 1e-3);
+}
+
 TEST(opt_without_gains_as_in_transformers) {
     tg_golden_check("golden/families/opt_plain", 2e-5, 1e-3);
 }
@@ -118,7 +122,8 @@ static const char *const names[] = {
     "bloom",       "llama",     "mistral",      "qwen2",      "qwen3",
     "gemma",       "gemma2",    "t5",           "mt5",        "bart",
     "mbart",       "marian",    "pegasus",      "blenderbot", "blenderbot-small",
-    "gemma3_text", "opt_plain", "bloom_stream", "llama_long", "qwen3_proportional"};
+    "gemma3_text", "opt_plain", "bloom_stream", "llama_long", "qwen3_proportional",
+    "opt_wide"};
 enum { N_NAMES = sizeof names / sizeof *names };
 
 static const char *golden(const char *family) {

@@ -79,7 +79,7 @@ TEST(angles_are_rounded_as_in_transformers) {
         json_decref(c);
     }
     fclose(f);
-    CHECK_EQ(cases, 14);
+    CHECK_EQ(cases, 21);
 }
 
 TEST_MAIN
