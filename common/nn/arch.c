@@ -49,6 +49,9 @@ tg_status tg_arch_load(tg_arch *arch, const char *folder, tg_error *err) {
     }
     if (st == TG_OK && family && family->head_by_file)
         st = tg_weights_tied(folder, family, &arch->tied_head, err);
+    if (st == TG_OK && family && arch->pooler_by_file)
+        st = tg_weights_pooler(folder, family, &arch->pooler, err);
+    arch->pooler_by_file = false; /* settled */
     tg_config_json_close(&config);
     return st;
 }

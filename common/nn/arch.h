@@ -93,9 +93,10 @@ typedef struct tg_arch {
     int window; /* keys a query sees in the local layers, itself included; 0: there are none */
     uint64_t local_layers[TG_MAX_LAYERS / 64]; /* bit set */
     tg_act act;
-    bool gated;     /* MLP: act(gate) times up */
-    bool head_bias; /* the output matrix has a bias */
-    bool pooler;    /* a matrix and pool_act on the state of a text's first token, */
+    bool gated;          /* MLP: act(gate) times up */
+    bool head_bias;      /* the output matrix has a bias */
+    bool pooler_by_file; /* config.json leaves open whether there is a pooler */
+    bool pooler;         /* a matrix and pool_act on the state of a text's first token, */
     tg_act pool_act;
     bool
         labels; /* from which a last matrix makes n_labels logits; of a causal model from the state of a text's last token, in place of

@@ -64,6 +64,16 @@ static tg_status check_twin(const tg_st_tensor *a, const tg_st_tensor *b, const 
                    path, a->name, b->name);
 }
 
+static tg_status unknown_tensor(const tg_st_tensor *t, const tg_family *family, const char *path,
+                                tg_error *err) {
+    char found[240];
+    shape_text(found, sizeof found, t->ndim, t->shape);
+    return tg_fail(err, TG_DATA,
+                   "%s: tensor \"%.200s\" of shape %s is not part of a %s model with the sizes in "
+                   "config.json",
+                   path, t->name, found, family->name);
+}
+
 static tg_status match_file(tg_weights *w, size_t file, const tg_family *family,
                             const tg_arch *arch, const tg_params *params, tg_error *err) {
     const char *path = w->set.paths[file];
@@ -71,11 +81,7 @@ static tg_status match_file(tg_weights *w, size_t file, const tg_family *family,
         const tg_st_tensor *t = &w->set.files[file].tensors[i];
         int hit = tg_family_match(family, arch, params, t->name);
         if (hit == TG_MATCH_IGNORED) continue;
-        if (hit < 0)
-            return tg_fail(
-                err, TG_DATA,
-                "%s: tensor \"%.200s\" is not part of a %s model with the sizes in config.json",
-                path, t->name, family->name);
+        if (hit < 0) return unknown_tensor(t, family, path, err);
         tg_status st = check_tensor(t, &params->list[hit], path, err);
         if (st == TG_OK && w->found[hit]) st = check_twin(w->found[hit], t, family, path, err);
         if (st != TG_OK) return st;
@@ -161,6 +167,23 @@ tg_status tg_weights_tied(const char *folder, const tg_family *family, bool *tie
         if (t->role == TG_ROLE_TOKEN_EMBED && !embed) embed = find_tensor(&set, t->name);
     }
     *tied = !head || (embed && same_shape(head, embed) && same_numbers(head, embed));
+    tg_tensor_set_close(&set);
+    return TG_OK;
+}
+
+tg_status tg_weights_pooler(const char *folder, const tg_family *family, bool *pooler,
+                            tg_error *err) {
+    tg_tensor_set set;
+    tg_error why = {0};
+    tg_status st = tg_tensor_set_open(&set, folder, &why);
+    if (st == TG_NOINPUT) return TG_OK;
+    if (st != TG_OK) return tg_fail(err, st, "%s", why.msg);
+    const size_t prefix = strlen(family->prefix);
+    *pooler = false;
+    for (const tg_family_tensor *t = family->tensors; t->name; t++) {
+        if (t->role != TG_ROLE_POOL_W || strncmp(t->name, family->prefix, prefix) != 0) continue;
+        *pooler = *pooler || find_tensor(&set, t->name) || find_tensor(&set, t->name + prefix);
+    }
     tg_tensor_set_close(&set);
     return TG_OK;
 }

@@ -29,6 +29,9 @@ tg_status tg_weights_read(void *w, size_t i, size_t begin, size_t count, tg_dtyp
 /* Whether the folder's output matrix is its token embeddings: it has none, or one of the same numbers. *tied stays as it is when there are no weights. */
 tg_status tg_weights_tied(const char *folder, const tg_family *family, bool *tied,
                           tg_error *err) TG_MUST_CHECK;
+/* Whether the folder's files hold a pooler's matrix. */
+tg_status tg_weights_pooler(const char *folder, const tg_family *family, bool *pooler,
+                            tg_error *err) TG_MUST_CHECK;
 /* Copies parameter i to the device, converting to f32; found[i] is not NULL. */
 tg_status tg_weights_upload(const tg_weights *w, size_t i, tg_backend *be, float *device,
                             tg_error *err) TG_MUST_CHECK;

@@ -19,6 +19,7 @@ enum { MAX_LINES = 256, ENOUGH_TOKENS = 4096, ROOM_STEP = 256 };
 typedef struct entry {
     long number;
     int first, n; /* tokens of the batch; n < 0: the line was bad, why says how */
+    int32_t last; /* of two or more, the one that is not read: it is only asked for */
     int src_end;  /* seq2seq: where its source ends */
     char why[256];
 } entry;
@@ -96,7 +97,7 @@ static tg_status flush(job *j, tg_error *err) {
         b.n_src = e->src_end;
         for (int t = 1; t < e->n; t++) {
             j->act_row[b.n_actions] = e->first + t - 1;
-            j->act_token[b.n_actions++] = j->tokens.data[e->first + t];
+            j->act_token[b.n_actions++] = t + 1 < e->n ? j->tokens.data[e->first + t] : e->last;
         }
     }
     b.n_tokens = (int)j->tokens.n;
@@ -135,7 +136,7 @@ static tg_status read_ids(job *j, const json_t *line, const entry *e, tg_error *
     }
     if (st == TG_OK)
         st = tg_line_ids(line, "ids", "text", answers, arch->vocab_size, &j->tokens, err);
-    size_t n = TG_MAX(j->tokens.n - (size_t)e->first, j->source.n - source);
+    size_t n = TG_MAX(j->tokens.n - (size_t)e->first - j->seq2seq, j->source.n - source);
     if (st == TG_OK && n > (size_t)arch->max_positions)
         st = tg_fail(err, TG_DATA, "%zu tokens, but the model has only %d positions", n,
                      arch->max_positions);
@@ -156,6 +157,7 @@ static tg_status read_entry(job *j, tg_jsonl *in, entry *e, tg_error *err) {
     if (st == TG_NOMEM) return tg_fail_nomem(err, j->tokens.n * sizeof(int32_t));
     if (st == TG_OK) {
         e->n = (int)j->tokens.n - e->first;
+        if (e->n > 1) e->last = j->tokens.data[--j->tokens.n];
         e->src_end = (int)j->source.n;
     } else {
         j->tokens.n = (size_t)e->first;

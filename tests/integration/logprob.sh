@@ -42,6 +42,9 @@ says 'no source' 65 'expected either .*input_ids' "$models/t5" '{"ids": [5]}'
 says 'an empty source' 65 'the source is empty' "$models/t5" '{"input_ids": [], "ids": [5]}'
 says 'an id of the other vocabulary' 65 'not a token id \(0 to 18\)' "$models/marian" '{"input_ids": [22], "ids": [22]}'
 says 'a source that is too long' 65 'only 24 positions' "$models/bart" "{\"input_ids\": [$(printf '5,%.0s' {1..24}) 5], \"ids\": [5]}"
+long=$(printf '5,%.0s' {1..23})
+says 'an answer as long as there are positions' 0 '"logprob": \[-' "$models/bart" "{\"input_ids\": [5], \"ids\": [$long 5]}"
+says 'an answer that is too long' 65 'only 24 positions' "$models/bart" "{\"input_ids\": [5], \"ids\": [$long 5, 5]}"
 says 'text without a tokenizer' 65 'needs a tokenizer' "$models/t5" '{"input_text": "a", "text": "b"}'
 says 'a causal model has no source' 65 'this one is causal' "$models/llama" '{"input_ids": [5], "ids": [5]}'
 says 'an encoder has no next token' 65 'is an encoder' "$PWD/tests/golden/encoders/bert" '{"ids": [5]}'

@@ -40,6 +40,14 @@ CASES = {
     "t5-dense_act_fn": ("t5", T5, dict(dense_act_fn="gelu", is_gated_act=False), None),
     "bart-bare-names": ("bart", BART, {}, "model."),
     "mbart-bare-names-untied": ("mbart", dict(BART, tie_word_embeddings=False), {}, "model."),
+    "gemma-gelu": ("gemma", dict(LLAMA, hidden_act="gelu"), {}, None),
+    "gemma-gelu_python": ("gemma", dict(LLAMA, hidden_act="gelu_python"), {}, None),
+    "gpt2-two-names": ("gpt2", GPT2, dict(num_attention_heads=2), None),
+    "bart-two-names": ("bart", BART, dict(num_attention_heads=2), None),
+    "bloom-two-names": ("bloom", dict(IDS, vocab_size=61, hidden_size=24, n_layer=2, n_head=3), dict(n_embed=24, hidden_size=48), None),
+    "t5-head_dim": ("t5", T5, dict(d_kv=64, head_dim=8), None),
+    "t5-scale-null": ("t5", T5, dict(scale_decoder_outputs=None), None),
+    "opt-wide": ("opt", dict(gen_families.GOLDENS["opt_wide"], vocab_size=61, max_position_embeddings=64), {}, None),
 }
 
 

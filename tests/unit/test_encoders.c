@@ -350,7 +350,7 @@ TEST(files_of_other_origin_open_and_lost_heads_are_named) {
         {"bert", "bert.pooler", NULL, "BertForSequenceClassification",
          "\"bert.pooler.dense.weight\" is missing", false},
         {"bert", NULL, "something.else", "BertForSequenceClassification",
-         "\"something.else\" is not part of a bert model", false},
+         "\"something.else\" of shape (1) is not part of a bert model", false},
         {"bert", NULL, NULL, "BertModel", "\"classifier.", false},
     };
     tg_backend *be = NULL;
@@ -362,6 +362,33 @@ TEST(files_of_other_origin_open_and_lost_heads_are_named) {
         tg_status st = tg_model_open(&m, be, folder, 0, 1, &err);
         bool right = table[i].says ? st == TG_DATA && strstr(err.msg, table[i].says) : st == TG_OK;
         tg_check(right, __FILE__, __LINE__, "case %zu: %s: %s", i, tg_status_name(st), err.msg);
+        tg_model_destroy(&m);
+    }
+    tg_backend_close(&be);
+}
+
+/* A class for pre-training or masked words does not say whether there is a pooler: the files do. */
+TEST(a_pooler_that_is_stored_is_kept) {
+    static const struct {
+        const char *name, *drop, *architecture;
+        bool pooler;
+    } table[] = {
+        {"bert", "classifier", "BertForPreTraining", true},
+        {"bert", "classifier", "BertForMaskedLM", true},
+        {"bert", "classifier", "BertModel", true},
+        {"albert", "classifier", "AlbertForPreTraining", true},
+        {"minilm", NULL, "BertForMaskedLM", true},
+        {"minilm", "pooler", "BertForMaskedLM", false},
+        {"roberta", "classifier", "RobertaForMaskedLM", false},
+    };
+    tg_backend *be = NULL;
+    REQUIRE_OK(tg_backend_open(&be, "cpu", 1, &err));
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        tg_model *m = NULL;
+        CHECK_OK(tg_model_open(
+            &m, be, variant(table[i].name, table[i].drop, NULL, false, table[i].architecture), 0, 1,
+            &err));
+        if (m) tg_check(m->arch.pooler == table[i].pooler, __FILE__, __LINE__, "case %zu", i);
         tg_model_destroy(&m);
     }
     tg_backend_close(&be);

@@ -262,4 +262,21 @@ TEST(what_is_not_built_is_refused_by_name) {
     }
 }
 
+TEST(bloom_in_slices_is_refused) {
+    char folder[700], path[800];
+    snprintf(folder, sizeof folder, "%s/slices", tg_test_tmpdir());
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    CHECK_OK(tg_dir_create(folder, &err));
+    for (int slices = 1; slices < 3; slices++) {
+        char text[200];
+        snprintf(text, sizeof text,
+                 "{\"model_type\":\"bloom\",\"slow_but_exact\":true,\"pretraining_tp\":%d}",
+                 slices);
+        CHECK_OK(tg_file_write_atomic(path, text, strlen(text), &err));
+        tg_arch arch;
+        CHECK_EQ(tg_arch_load(&arch, folder, &err), slices == 1 ? TG_OK : TG_UNSUPPORTED);
+    }
+    CHECK(strstr(err.msg, "slow_but_exact"));
+}
+
 TEST_MAIN

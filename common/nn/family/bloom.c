@@ -41,12 +41,28 @@ static const tg_key keys[] = {TG_SIZE("vocab_size", NULL, vocab_size, 1 << 24, 2
                               TG_TOKENS(1, 2, -1),
                               TG_KEYS_END};
 
+/* transformers adds products of slices without the bias then. */
+static tg_status check_slices(const tg_config_json *c, tg_error *err) {
+    bool slow;
+    int slices;
+    tg_status st = tg_config_json_bool(c, "slow_but_exact", false, &slow, err);
+    if (st == TG_OK)
+        st = tg_config_json_int(c, "pretraining_tp", NULL, 1, 1 << 20, 1, &slices, err);
+    if (st == TG_OK && slow && slices > 1)
+        st = tg_fail(err, TG_UNSUPPORTED,
+                     "%s: slow_but_exact with pretraining_tp %d is not built into this version "
+                     "(set slow_but_exact to false)",
+                     c->path, slices);
+    return st;
+}
+
 static tg_status read_config(tg_arch *a, const tg_config_json *c, tg_error *err) {
     a->out_in = a->qkv_by_head = a->alibi = a->embed_norm = true;
     tg_status st = tg_keys_read(keys, a, c, err);
     if (st == TG_OK)
         st = tg_config_json_int(c, "seq_length", "max_position_embeddings", 1, 1 << 24, 2048,
                                 &a->max_positions, err);
+    if (st == TG_OK) st = check_slices(c, err);
     return st == TG_OK ? tg_decoder_sizes(a, c, 4, err) : st;
 }
 

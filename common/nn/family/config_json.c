@@ -43,10 +43,10 @@ static tg_status wrong(const tg_config_json *c, const char *key, const json_t *f
     return st;
 }
 
-/* NULL when absent or null. */
+/* NULL when absent or null. Of both the alias counts, as in transformers, which sets it last. */
 static const json_t *value_of(const tg_config_json *c, const char *key, const char *alias) {
-    const json_t *v = json_object_get(c->root, key);
-    if (!v && alias) v = json_object_get(c->root, alias);
+    const json_t *v = alias ? json_object_get(c->root, alias) : NULL;
+    if (!v || json_is_null(v)) v = json_object_get(c->root, key);
     return json_is_null(v) ? NULL : v;
 }
 

@@ -26,7 +26,9 @@ static tg_status read_head(tg_arch *a, const tg_config_json *c, const char *clas
         return tg_labels_read(a, c, err);
     }
     snprintf(wanted, sizeof wanted, "%sModel", classes);
-    if (a->pool_act != TG_ACT_TANH || !name || strcmp(name, wanted) != 0) return TG_OK;
+    if (a->pool_act != TG_ACT_TANH) return TG_OK;
+    a->pooler_by_file = !name || strcmp(name, wanted) != 0; /* pre-training, masked words … */
+    if (a->pooler_by_file) return TG_OK;
     return tg_config_json_bool(c, "add_pooling_layer", true, &a->pooler, err);
 }
 
@@ -56,15 +58,17 @@ tg_status tg_encoder_read(const tg_key *keys, tg_arch *a, const tg_config_json *
 }
 
 static bool write_labels(const tg_arch *a, json_t *o) {
-    json_t *names = json_object();
-    int failed = !names;
+    json_t *names = json_object(), *ids = json_object();
+    int failed = !names || !ids;
     for (int i = 0; i < a->n_labels && !failed; i++) {
         char id[16], name[32];
         snprintf(id, sizeof id, "%d", i);
         snprintf(name, sizeof name, "LABEL_%d", i);
         failed |= json_object_set_new(names, id, json_string(name));
+        failed |= json_object_set_new(ids, name, json_integer(i));
     }
-    return !(failed | json_object_set_new(o, "id2label", names));
+    failed |= json_object_set_new(o, "id2label", names);
+    return !(failed | json_object_set_new(o, "label2id", ids));
 }
 
 bool tg_encoder_write(const tg_key *keys, const tg_arch *a, json_t *o, const char *classes) {

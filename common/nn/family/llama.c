@@ -171,8 +171,9 @@ static void set_gemma(tg_arch *a) {
 
 static tg_status read_gemma(tg_arch *a, const tg_config_json *c, tg_error *err) {
     tg_status st = read_common(a, gemma_keys, c, err);
-    if (a->act == TG_ACT_GELU)
-        a->act = TG_ACT_GELU_TANH; /* the first releases said gelu and meant this */
+    const char *act = json_string_value(json_object_get(c->root, "hidden_act"));
+    if (act && !strcmp(act, "gelu"))
+        a->act = TG_ACT_GELU_TANH; /* the first releases said this and meant that */
     set_gemma(a);
     return st;
 }

@@ -72,7 +72,7 @@ static const char *const aliases[] = {"encoder.embed_tokens.weight", "decoder.em
 #define SIZES(vocab_, ff_, layers_, heads_)                                                        \
     TG_SIZE("vocab_size", NULL, vocab_size, 1 << 24, vocab_),                                      \
         TG_SIZE("d_model", "hidden_size", width, 1 << 16, 512),                                    \
-        TG_SIZE("d_kv", NULL, head_dim, 1 << 16, 64),                                              \
+        TG_SIZE("d_kv", "head_dim", head_dim, 1 << 16, 64),                                        \
         TG_SIZE("d_ff", NULL, mlp_width, 1 << 18, ff_),                                            \
         TG_SIZE("num_layers", "num_hidden_layers", enc_layers, TG_MAX_LAYERS, layers_),            \
         TG_SIZE("num_decoder_layers", NULL, n_layers, TG_MAX_LAYERS, 0),                           \
@@ -128,7 +128,7 @@ static tg_status read_shared(tg_arch *a, const tg_config_json *c, const tg_key *
 static tg_status read_t5(tg_arch *a, const tg_config_json *c, tg_error *err) {
     bool scaled = false;
     tg_status st = read_shared(a, c, t5_keys, "relu", err);
-    if (st == TG_OK)
+    if (st == TG_OK && !json_is_null(json_object_get(c->root, "scale_decoder_outputs")))
         st = tg_config_json_bool(c, "scale_decoder_outputs", a->tied_head, &scaled, err);
     if (scaled) a->logit_scale = (float)pow(a->width, -0.5);
     return st;
