@@ -6,6 +6,7 @@
 #include "common/nn/family/family.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { ALIGN = 16 };
@@ -122,6 +123,19 @@ static void add_head(tg_params *p, const char *name, tg_param_role role, tg_init
     place(p, v);
 }
 
+static int compare_names(const void *a, const void *b, void *list) {
+    const tg_param *params = list;
+    return strcmp(params[*(const uint32_t *)a].name, params[*(const uint32_t *)b].name);
+}
+
+static tg_status sort_names(tg_params *p, tg_error *err) {
+    p->by_name = tg_alloc_array(p->n, sizeof *p->by_name);
+    if (!p->by_name) return tg_fail_nomem(err, p->n * sizeof *p->by_name);
+    for (size_t i = 0; i < p->n; i++) p->by_name[i] = (uint32_t)i;
+    qsort_r(p->by_name, p->n, sizeof *p->by_name, compare_names, p->list);
+    return TG_OK;
+}
+
 tg_status tg_params_init(tg_params *p, const tg_arch *arch, tg_error *err) {
     *p = (tg_params){0};
     tg_status st = tg_arch_check(arch, err);
@@ -138,7 +152,9 @@ tg_status tg_params_init(tg_params *p, const tg_arch *arch, tg_error *err) {
     if (arch->value_head)
         add_head(p, "value_head.weight", TG_ROLE_VALUE_W, TG_INIT_LINEAR, 1, arch->width);
     TG_ASSERT(p->n <= max);
-    return TG_OK;
+    st = sort_names(p, err);
+    if (st != TG_OK) tg_params_fini(p);
+    return st;
 }
 
 static bool is_frozen(const tg_param *p, const tg_arch *arch, int unfrozen) {
@@ -170,12 +186,22 @@ void tg_params_freeze(tg_params *p, const tg_arch *arch, int unfrozen) {
 
 void tg_params_fini(tg_params *p) {
     tg_free(p->list);
+    tg_free(p->by_name);
     *p = (tg_params){0};
 }
 
 const tg_param *tg_params_find(const tg_params *p, const char *name) {
-    for (size_t i = 0; i < p->n; i++)
-        if (!strcmp(p->list[i].name, name)) return &p->list[i];
+    size_t low = 0, high = p->n;
+    while (low < high) {
+        const size_t mid = low + (high - low) / 2;
+        const tg_param *param = &p->list[p->by_name[mid]];
+        const int c = strcmp(param->name, name);
+        if (!c) return param;
+        if (c < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
     return NULL;
 }
 

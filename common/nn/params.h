@@ -103,6 +103,7 @@ typedef struct tg_param {
 typedef struct tg_params {
     tg_param *list;
     size_t n;
+    uint32_t *by_name; /* private: indices into the list, sorted */
     size_t total;      /* floats, with the gaps */
     size_t grad_total; /* of the gradients: less when some are frozen */
 } tg_params;

@@ -9,13 +9,15 @@
 
 #include "common/base/alloc.h"
 #include "common/base/buf.h"
+#include "common/base/check.h"
 
 #include <string.h>
 
 struct cursor {
     const char *text, *at, *end;
     tg_error *err;
-    tg_buf key; /* the last string read */
+    tg_buf
+        key; /* the last string read; of a longer one than a name may be, more than that and not all */
 };
 
 struct entry { /* one tensor while its object is read */
@@ -56,6 +58,12 @@ static int hex4(const char *p) {
     return value;
 }
 
+/* Metadata may be long, and is read for its form alone. */
+static void keep(struct cursor *c, const char *text, size_t len) {
+    if (c->key.len > TG_ST_MAX_NAME) return;
+    tg_buf_append(&c->key, text, TG_MIN(len, TG_ST_MAX_NAME + 1 - c->key.len));
+}
+
 static void put_utf8(tg_buf *b, unsigned cp) {
     if (cp < 0x80) {
         tg_buf_putc(b, (char)cp);
@@ -89,7 +97,7 @@ static tg_status read_unicode_escape(struct cursor *c) {
     } else if (cp >= 0xDC00 && cp < 0xE000) {
         return bad(c, "half a surrogate pair");
     }
-    put_utf8(&c->key, cp);
+    if (c->key.len <= TG_ST_MAX_NAME) put_utf8(&c->key, cp);
     return TG_OK;
 }
 
@@ -100,7 +108,7 @@ static tg_status read_escape(struct cursor *c) {
     if (ch == 'u') return read_unicode_escape(c);
     const char *hit = ch ? strchr(from, ch) : NULL;
     if (!hit) return bad(c, "unknown escape");
-    tg_buf_putc(&c->key, to[hit - from]);
+    keep(c, &to[hit - from], 1);
     return TG_OK;
 }
 
@@ -112,7 +120,7 @@ static tg_status read_string(struct cursor *c) {
         const char *run = c->at;
         while (c->at < c->end && *c->at != '"' && *c->at != '\\' && (unsigned char)*c->at >= 32)
             c->at++;
-        tg_buf_append(&c->key, run, (size_t)(c->at - run));
+        keep(c, run, (size_t)(c->at - run));
         if (c->at == c->end) return bad(c, "the text ends inside a string");
         char ch = *c->at++;
         if (ch == '"') break;
@@ -247,6 +255,8 @@ static bool grow(tg_safetensors *st, size_t *cap) {
 static tg_status read_tensor(struct cursor *c, tg_safetensors *st, size_t *cap,
                              const unsigned char *blob, size_t blob_len) {
     if (strlen(c->key.data) != c->key.len) return bad(c, "a name with a NUL character");
+    if (c->key.len > TG_ST_MAX_NAME) return bad(c, "too long a name of a tensor");
+    if (st->n == TG_ST_MAX_TENSORS) return bad(c, "too many tensors");
     if (!grow(st, cap)) return tg_fail_nomem(c->err, *cap * sizeof *st->tensors);
     char *name = tg_strdup(c->key.data);
     if (!name) return tg_fail_nomem(c->err, c->key.len + 1);

@@ -27,7 +27,8 @@ const char *tg_dtype_name(tg_dtype dtype); /* as in a safetensors file: "BF16" *
 size_t tg_dtype_bytes(tg_dtype dtype);
 bool tg_dtype_is_float(tg_dtype dtype);
 
-enum { TG_ST_MAX_DIMS = 8 };
+/* What a file may claim of its tensors: their dimensions, the bytes of a name, and how many there are. */
+enum { TG_ST_MAX_DIMS = 8, TG_ST_MAX_NAME = 1000, TG_ST_MAX_TENSORS = 1 << 18 };
 
 typedef struct tg_st_tensor {
     char *name;

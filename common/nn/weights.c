@@ -105,6 +105,18 @@ static tg_status check_complete(const tg_weights *w, const tg_params *params, tg
     return TG_OK;
 }
 
+/* Tensors of a file may share its bytes: a matrix under two names, which a model then has twice. But a small file does not make a large
+ * model. */
+static tg_status check_backed(const tg_weights *w, const tg_params *params, tg_error *err) {
+    enum { TIMES = 2, SLACK = 1 << 22 };
+    size_t wanted = 0, stored = 0;
+    for (size_t i = 0; i < params->n; i++) wanted += w->found[i] ? w->found[i]->bytes : 0;
+    for (size_t i = 0; i < w->set.n; i++) stored += w->set.files[i].map.len;
+    if (wanted / TIMES <= stored + SLACK) return TG_OK;
+    return tg_fail(err, TG_DATA, "%s: tensors of %zu bytes share the %zu bytes that are stored",
+                   w->set.paths[0], wanted, stored);
+}
+
 /* only: the one file to read, or NULL. */
 static tg_status open_set(tg_weights *w, const char *folder, const char *only, const tg_arch *arch,
                           tg_error *err) {
@@ -127,6 +139,7 @@ static tg_status open_and_match(tg_weights *w, const char *folder, const char *o
     for (size_t i = 0; i < w->set.n && st == TG_OK; i++)
         st = match_file(w, i, family, arch, params, err);
     if (st == TG_OK) st = check_complete(w, params, err);
+    if (st == TG_OK) st = check_backed(w, params, err);
     if (st != TG_OK) tg_weights_close(w);
     return st;
 }

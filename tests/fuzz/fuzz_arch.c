@@ -21,6 +21,7 @@ static bool read_arch(tg_arch *arch, json_t *root, const tg_family *family) {
     tg_status st = family->read(arch, &config, &err);
     if (st == TG_OK) st = tg_arch_check(arch, &err);
     TG_ASSERT(st == TG_OK || ((st == TG_DATA || st == TG_UNSUPPORTED) && err.msg[0]));
+    arch->pooler_by_file = false; /* of files, which there are none */
     return st == TG_OK;
 }
 

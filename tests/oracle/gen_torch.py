@@ -76,8 +76,8 @@ def archive(pickle, storages=(), name="x"):
     return out.getvalue()
 
 
-def one_tensor(count, offset, shape, stride, kind=b"FloatStorage"):
-    """The pickle of {"w": tensor} with those numbers, whatever they are."""
+def one_tensor(count, offset, shape, stride, kind=b"FloatStorage", name=b"w", key=b"0", marks=b"", more=b""):
+    """The pickle of {"w": tensor} with those numbers, whatever they are; more: behind both, which are remembered as 0 and 1."""
     def number(v):
         return b"\x8a\x08" + struct.pack("<q", v)
 
@@ -86,9 +86,11 @@ def one_tensor(count, offset, shape, stride, kind=b"FloatStorage"):
 
     def text(t):
         return b"X" + struct.pack("<I", len(t)) + t
-    storage = b"(" + text(b"storage") + b"ctorch\n" + kind + b"\n" + text(b"0") + text(b"cpu") + number(count) + b"tQ"
-    tensor = b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + number(offset) + numbers(shape) + numbers(stride) + b"\x89N" + b"tR"
-    return b"\x80\x02}" + text(b"w") + tensor + b"s."
+    storage = b"(" + text(b"storage") + b"ctorch\n" + kind + b"\n" + text(key) + text(b"cpu") + number(count) + b"tQ"
+    tensor = b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + number(offset) + numbers(shape) + numbers(stride) + b"\x89N" + marks + b"tR"
+    if more:
+        return b"\x80\x02}(" + text(name) + b"q\0" + tensor + b"q\1" + more + b"u."
+    return b"\x80\x02}" + text(name) + tensor + b"s."
 
 
 def hostile():
@@ -118,6 +120,11 @@ def hostile():
         "negated": saved({"w": torch._neg_view(torch.ones(3))}),
         "few_entries": good.replace(struct.pack("<2H", 3, 3), struct.pack("<2H", 2, 2)),
         "two_lines": archive(one_tensor(6, 1, [2, 3], [3, 1]).replace(b"\1\0\0\0w", b"\7\0\0\0w\nx\x1b[2J"), [("0", bytes(24))]),
+        "long_name": archive(one_tensor(6, 0, [2, 3], [3, 1], name=b"w" * 2000), [("0", bytes(24))]),
+        "names_again": archive(one_tensor(6, 0, [2, 3], [3, 1], name=b"w" * 900, more=b"h\0h\1" * 400), [("0", bytes(24))]),
+        "names_twice": archive(one_tensor(6, 0, [2, 3], [3, 1], name=b"w" * 900, more=b"h\0h\1" * 9), [("0", bytes(24))]),
+        "long_key": archive(one_tensor(6, 0, [2, 3], [3, 1], key=b"0" * 300), [("0", bytes(24))]),
+        "many_marks": archive(one_tensor(6, 0, [2, 3], [3, 1], marks=b"}(" + b"".join(b"K%c\x89" % i for i in range(9)) + b"u"), [("0", bytes(24))]),
         "old_cut": saved({"w": torch.zeros(100)}, _use_new_zipfile_serialization=False)[:-200],
     }
     out = io.BytesIO()
@@ -143,6 +150,16 @@ def model_folders():
     for file, part in shards.items():
         # transposed in memory: the numbers have to be gathered
         write(OUT, "opt_shards/" + file, saved({k: table[k].t().contiguous().t() for k in part}))
+    # a small file that would make a large model
+    shapes = {"wte.weight": (16, 384), "wpe.weight": (16, 384), "ln_f.weight": (384,), "ln_f.bias": (384,)}
+    layer = {"ln_1.weight": (384,), "ln_1.bias": (384,), "attn.c_attn.weight": (384, 1152), "attn.c_attn.bias": (1152,),
+             "attn.c_proj.weight": (384, 384), "attn.c_proj.bias": (384,), "ln_2.weight": (384,), "ln_2.bias": (384,),
+             "mlp.c_fc.weight": (384, 1536), "mlp.c_fc.bias": (1536,), "mlp.c_proj.weight": (1536, 384), "mlp.c_proj.bias": (384,)}
+    shapes.update({f"h.{i}.{k}": v for i in range(4) for k, v in layer.items()})
+    os.makedirs(os.path.join(OUT, "hostile_shared"))
+    config = dict(model_type="gpt2", vocab_size=16, n_positions=16, n_layer=4, n_embd=384, n_head=12)
+    write(OUT, "hostile_shared/config.json", json.dumps(config).encode())
+    write(OUT, "hostile_shared/pytorch_model.bin", saved({k: torch.ones(1).expand(v) for k, v in shapes.items()}))
     index = {"metadata": {}, "weight_map": {k: file for file, part in shards.items() for k in part}}
     write(OUT, "opt_shards/pytorch_model.bin.index.json", json.dumps(index, indent=2).encode())
 

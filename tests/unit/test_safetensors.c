@@ -178,6 +178,29 @@ TEST(bad_headers_are_refused_with_the_reason) {
     }
 }
 
+/* Metadata may be longer than a name. */
+TEST(names_have_a_limit_and_metadata_has_none) {
+    static unsigned char bytes[8192];
+    static char text[3000], header[4000];
+    for (size_t n = TG_ST_MAX_NAME; n <= TG_ST_MAX_NAME + 1; n++) {
+        snprintf(text, sizeof text, "%0*d", (int)n, 0);
+        snprintf(header, sizeof header, "{\"%s\":" T("F32", "1", "0,4") "}", text);
+        size_t len = build(bytes, header, 4);
+        tg_safetensors st;
+        tg_status status = tg_safetensors_open_memory(&st, "w.safetensors", bytes, len, &err);
+        CHECK_EQ(status, n > TG_ST_MAX_NAME ? TG_DATA : TG_OK);
+        if (status == TG_OK) CHECK_STR(st.tensors[0].name, text);
+        tg_safetensors_close(&st);
+    }
+    CHECK(strstr(err.msg, "too long a name"));
+    memset(text, 'm', sizeof text - 1);
+    snprintf(header, sizeof header, "{\"__metadata__\":{\"a\":\"%s\\n\\u00e9\"}}", text);
+    tg_safetensors st;
+    CHECK_OK(
+        tg_safetensors_open_memory(&st, "w.safetensors", bytes, build(bytes, header, 0), &err));
+    tg_safetensors_close(&st);
+}
+
 TEST(bad_lengths_and_missing_files) {
     unsigned char bytes[64] = {0};
     tg_safetensors st;

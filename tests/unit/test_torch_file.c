@@ -117,6 +117,11 @@ TEST(hostile_files_are_refused_with_the_reason) {
         {"big_endian", "expected little"},
         {"sized_beyond", "lies outside the file"},
         {"old_cut", "is larger than the file"},
+        {"long_name", "has too long a name"},
+        {"names_again", "more tensors than a pickle"},
+        {"names_twice", "occur twice"},
+        {"long_key", "has too long a name"},
+        {"many_marks", "marked as the negative"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         char name[100];
@@ -163,6 +168,17 @@ TEST(model_folders_open_from_pytorch_model_bin) {
         tg_model_destroy(&m);
     }
     tg_model_destroy(&want);
+    tg_backend_close(&be);
+}
+
+TEST(a_small_file_makes_no_large_model) {
+    tg_backend *be = NULL;
+    tg_model *m = NULL;
+    REQUIRE_OK(tg_backend_open(&be, "cpu", 1, &err));
+    CHECK_EQ(tg_model_open(&m, be, tg_test_path("golden/torch/hostile_shared"), 0, 1, &err),
+             TG_DATA);
+    CHECK(strstr(err.msg, "share the"));
+    CHECK(be->bytes_peak < 1 << 20);
     tg_backend_close(&be);
 }
 

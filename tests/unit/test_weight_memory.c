@@ -1,5 +1,6 @@
 /* What a weight file says of itself asks for no memory: files of the fuzzers' corpora, as they are and with lengths, counts and sizes made
- * huge, are opened or refused while every allocation of the process is watched. None may be larger than the file, but for a few pages. */
+ * huge, are opened or refused while every allocation of the process is watched. None may be larger than the file, but for a few pages, and
+ * all together not many times so large. */
 #include "common/base/buf.h"
 #include "common/base/file.h"
 #include "common/base/rng.h"
@@ -21,8 +22,10 @@
 
 /* Of one request; a parser of JSON and an arena begin with some. */
 enum { SPARE = 16 << 10, MUTANTS = 400 };
+/* Of all requests, given back or not: lists that grow are asked for several times, a pickle has some memory in any case. */
+enum { TIMES = 32, ALL_SPARE = 192 << 10 };
 
-static atomic_size_t largest;
+static atomic_size_t largest, all;
 
 #if OWN_ALLOCATOR
 extern void *__libc_malloc(size_t);
@@ -31,6 +34,7 @@ extern void *__libc_realloc(void *, size_t);
 
 static void note(size_t n) {
     if (n > atomic_load(&largest)) atomic_store(&largest, n);
+    atomic_fetch_add(&all, n);
 }
 
 void *malloc(size_t n) {
@@ -72,13 +76,17 @@ static tg_status open_bytes(const void *bytes, size_t size, bool torch, tg_error
 static void check_bytes(const char *name, const tg_buf *b, bool torch, int mutant) {
     tg_error err = {0};
     atomic_store(&largest, 0);
+    atomic_store(&all, 0);
     const tg_status st = open_bytes(b->data, b->len, torch, &err);
-    const size_t most = atomic_load(&largest);
+    const size_t most = atomic_load(&largest), together = atomic_load(&all);
     tg_check(st == TG_OK || st == TG_DATA || st == TG_UNSUPPORTED, __FILE__, __LINE__,
              "%s, mutant %d: status %d: %s", name, mutant, (int)st, err.msg);
     tg_check(most <= b->len + SPARE, __FILE__, __LINE__,
              "%s, mutant %d: %zu bytes were asked for, the file has %zu", name, mutant, most,
              b->len);
+    tg_check(together <= TIMES * b->len + ALL_SPARE, __FILE__, __LINE__,
+             "%s, mutant %d: %zu bytes in all were asked for, the file has %zu", name, mutant,
+             together, b->len);
 }
 
 /* Some bytes become what a huge number is made of; in text, digits become nines. */

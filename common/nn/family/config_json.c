@@ -9,12 +9,22 @@
 
 enum { MAX_BYTES = 4 * 1024 * 1024 };
 
+/* Of small values the tree is many times as large as the text: there may be few of them, or one in a dozen bytes. */
+static bool is_dense(const tg_buf *text) {
+    enum { FEW = 10000, BYTES = 12 };
+    size_t values = 0;
+    for (size_t i = 0; i < text->len; i++) values += strchr(",[{", text->data[i]) && text->data[i];
+    return values > FEW && values > text->len / BYTES;
+}
+
 tg_status tg_config_json_open(tg_config_json *c, const char *folder, const char *file,
                               tg_error *err) {
     *c = (tg_config_json){.path = tg_path_join(folder, file)};
     if (!c->path) return tg_fail_nomem(err, strlen(folder));
     tg_buf text = {0};
     tg_status st = tg_file_read(c->path, MAX_BYTES, &text, err);
+    if (st == TG_OK && is_dense(&text))
+        st = tg_fail(err, TG_DATA, "%s: too many values for %zu bytes", c->path, text.len);
     if (st == TG_OK) {
         json_error_t where;
         c->root = json_loadb(text.data ? text.data : "", text.len, JSON_REJECT_DUPLICATES, &where);

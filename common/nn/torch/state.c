@@ -94,6 +94,9 @@ static tg_status load_storage(void *arg, tg_pickle *p, const tg_pickle_value *id
          v[1].kind == TG_PICKLE_GLOBAL && v[1].n >= STORAGE_TYPE && v[2].kind == TG_PICKLE_TEXT &&
          v[4].kind == TG_PICKLE_INT && v[4].i >= 0;
     if (!ok) return tg_fail(err, TG_DATA, "pickle: a persistent id that is no storage");
+    if (v[2].n > TG_TORCH_KEY_MAX)
+        return tg_fail(err, TG_DATA, "pickle: storage \"%.60s…\" has too long a name",
+                       (const char *)v[2].text);
     tg_torch_storage s = {.key = (const char *)v[2].text,
                           .key_len = v[2].n,
                           .dtype = (tg_dtype)(v[1].n - STORAGE_TYPE),
@@ -119,10 +122,12 @@ static bool is_object(const tg_pickle_value *v, uint32_t type) {
     return v->kind == TG_PICKLE_OBJECT && v->n == type;
 }
 
-/* {"neg": True} or {"conj": True}: torch marks such a view and leaves the numbers of the storage as they are. */
+/* {"neg": True} or {"conj": True}: torch marks such a view and leaves the numbers of the storage as they are. There are no other marks: one
+ * table of many, shared by all tensors, would be read again for each. */
 static bool is_marked(const tg_pickle_value *v) {
+    enum { MARKS = 2 };
     if (v->kind == TG_PICKLE_NONE) return false;
-    if (v->kind != TG_PICKLE_DICT) return true;
+    if (v->kind != TG_PICKLE_DICT || v->list->n > 2 * MARKS) return true;
     for (size_t i = 1; i < v->list->n; i += 2)
         if (v->list->items[i].kind != TG_PICKLE_BOOL || v->list->items[i].i) return true;
     return false;

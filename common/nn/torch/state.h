@@ -6,6 +6,8 @@
 #include "common/nn/stored.h"
 #include "common/nn/torch/pickle.h"
 
+enum { TG_TORCH_KEY_MAX = 250 }; /* bytes of a storage's key */
+
 /* A storage, or a view of one (files of torch before 1.0). */
 typedef struct tg_torch_storage {
     const char *key; /* in the file, key_len bytes */

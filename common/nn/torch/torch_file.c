@@ -18,6 +18,7 @@ struct reader {
     tg_pickle pickle;
     tg_pickle_value root;
     size_t root_len; /* of its pickle */
+    size_t names;    /* bytes of the names so far */
 };
 
 static int shown(size_t len) {
@@ -59,8 +60,7 @@ static tg_status check_byteorder(struct reader *r, const tg_zip *z, const char *
 
 static tg_status find_zip_storage(struct reader *r, const tg_zip *z, const char *prefix,
                                   size_t prefix_len, tg_torch_storage *s) {
-    char name[256] = "data/";
-    if (s->key_len > sizeof name - 6) return storage_fail(r, s, "has too long a name");
+    char name[5 + TG_TORCH_KEY_MAX] = "data/";
     memcpy(name + 5, s->key, s->key_len);
     const tg_zip_entry *e = tg_zip_find(z, prefix, prefix_len, name, 5 + s->key_len);
     size_t bytes;
@@ -256,10 +256,15 @@ static tg_status add_tensor(struct reader *r, tg_tensor_file *f, const tg_pickle
     if (key->kind != TG_PICKLE_TEXT || memchr(key->text, '\0', key->n))
         return tg_fail(r->err, TG_DATA, "a key of the table is not a name but %s",
                        tg_pickle_kind_name(key->kind));
+    if (key->n > TG_ST_MAX_NAME)
+        return tg_fail(r->err, TG_DATA, "tensor \"%.*s…\" has too long a name", shown(key->n),
+                       (const char *)key->text);
     if (value->kind != TG_PICKLE_OBJECT || value->n != TG_TORCH_TENSOR)
         return tg_fail(r->err, TG_DATA,
                        "\"%.*s\": expected a tensor, found %s (only state dicts are read)",
                        shown(key->n), (const char *)key->text, tg_pickle_kind_name(value->kind));
+    r->names += key->n;
+    if (r->names > r->root_len) return tg_fail(r->err, TG_DATA, "names of tensors occur twice");
     tg_st_tensor *t = &f->tensors[f->n];
     t->name = tg_strndup((const char *)key->text, key->n);
     if (!t->name) return tg_fail_nomem(r->err, key->n);
@@ -274,8 +279,8 @@ static tg_status make_table(struct reader *r, tg_tensor_file *f) {
         return tg_fail(r->err, TG_DATA, "expected a table of tensors (a state dict), found %s",
                        tg_pickle_kind_name(r->root.kind));
     const tg_pickle_list *list = r->root.list;
-    /* distinct names take at least this much room */
-    if (list->n / 2 > 256 + r->root_len / 8)
+    /* distinct names and how their tensors are made take more room than this */
+    if (list->n / 2 > TG_MIN(8 + r->root_len / 32, (size_t)TG_ST_MAX_TENSORS))
         return tg_fail(r->err, TG_DATA, "more tensors than a pickle of its length can name");
     f->tensors = tg_alloc_array(list->n / 2, sizeof *f->tensors);
     if (!f->tensors) return tg_fail_nomem(r->err, list->n / 2 * sizeof *f->tensors);
