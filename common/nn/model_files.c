@@ -258,12 +258,33 @@ static tg_status move_files(const char *from, const char *to, bool entries, tg_e
     return st == TG_OK ? tg_dir_sync(to, err) : st;
 }
 
+/* model-00001-of-00002.safetensors, as write_shards calls them. */
+static bool is_shard(const char *name) {
+    unsigned k, n;
+    char again[64];
+    if (sscanf(name, "model-%5u-of-%5u.safetensors", &k, &n) != 2) return false;
+    snprintf(again, sizeof again, "model-%05u-of-%05u.safetensors", k, n);
+    return !strcmp(again, name);
+}
+
+/* Without an entry nothing names them any more. */
+static tg_status remove_shards(const char *folder, tg_error *err) {
+    DIR *dir = opendir(folder);
+    if (!dir) return tg_fail_errno(err, TG_IO, "%s: cannot open folder", folder);
+    tg_status st = TG_OK;
+    for (struct dirent *e; st == TG_OK && (e = readdir(dir));)
+        if (is_shard(e->d_name)) st = remove_file(folder, e->d_name, err);
+    closedir(dir);
+    return st;
+}
+
 /* The old entries go first and the new one comes last: in between the folder is no model, but never one of two halves. */
 static tg_status move_in(const char *from, const char *to, tg_error *err) {
     tg_status st = remove_file(to, "model.safetensors.index.json", err);
     if (st == TG_OK) st = remove_file(to, "model.safetensors", err);
     if (st == TG_OK) st = remove_file(to, "value_head.safetensors", err);
     if (st == TG_OK) st = tg_dir_sync(to, err);
+    if (st == TG_OK) st = remove_shards(to, err);
     if (st == TG_OK) st = move_files(from, to, false, err);
     if (st == TG_OK) st = move_files(from, to, true, err);
     return st == TG_OK ? tg_dir_remove(from, err) : st;

@@ -79,6 +79,10 @@ check "it generates" sh -c "echo '{\"prompt\": \"1\"}' | '$textgen' generate --m
 
 refused "a model in the way" 64 'already holds a model; give --overwrite' "$textgen" export "$opt" one
 check "overwritten" "$textgen" export "$opt" one --overwrite --shard-size 4KB
+cp -r one sharded && touch sharded/model-1-of-2.safetensors
+check "shards overwritten by one file" "$textgen" export "$opt" sharded --overwrite
+check "no old shards" sh -c '! ls sharded/model-0*'
+check "other files stay" test -e sharded/model-1-of-2.safetensors
 check "whole file gone" test ! -e one/model.safetensors
 "$textgen" export "$opt" old --shard-size 4KB >/dev/null && cp -r old before
 short() { (trap '' XFSZ; ulimit -f 3; exec "$textgen" export "$opt" old --overwrite --dtype bf16); }
