@@ -15,10 +15,30 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Digits that give every number back: 15 where they do, as people write them, else more. */
+static int digits_of(const json_t *v) {
+    enum { FEW = 15, ALL = 17 };
+    int digits = FEW;
+    if (json_is_real(v)) {
+        char text[40];
+        for (; digits < ALL; digits++) {
+            snprintf(text, sizeof text, "%.*g", digits, json_real_value(v));
+            if (strtod(text, NULL) == json_real_value(v)) break;
+        }
+        return digits;
+    }
+    const char *key;
+    const json_t *item;
+    size_t i;
+    json_object_foreach((json_t *)(uintptr_t)v, key, item) digits = TG_MAX(digits, digits_of(item));
+    json_array_foreach(v, i, item) digits = TG_MAX(digits, digits_of(item));
+    return digits;
+}
+
 static tg_status write_json(const char *folder, const char *name, json_t *object, tg_error *err) {
-    char *text = object
-                     ? json_dumps(object, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(15))
-                     : NULL;
+    const size_t how =
+        JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION((size_t)digits_of(object));
+    char *text = object ? json_dumps(object, how) : NULL;
     char *path = tg_path_join(folder, name);
     tg_buf line = {0};
     if (text) tg_buf_printf(&line, "%s\n", text);
@@ -77,10 +97,69 @@ tg_status tg_model_write_config(const char *folder, const tg_arch *arch, const c
     return st;
 }
 
+/* Folders from before generation_config.json have its keys in config.json, where nobody looks once there is such a file. */
+static bool take_legacy(json_t *o, json_t *config) {
+    static const char *const keys[] = {"bad_words_ids",
+                                       "begin_suppress_tokens",
+                                       "bos_token_id",
+                                       "cache_implementation",
+                                       "decoder_start_token_id",
+                                       "diversity_penalty",
+                                       "do_sample",
+                                       "early_stopping",
+                                       "encoder_no_repeat_ngram_size",
+                                       "encoder_repetition_penalty",
+                                       "eos_token_id",
+                                       "epsilon_cutoff",
+                                       "eta_cutoff",
+                                       "exponential_decay_length_penalty",
+                                       "force_words_ids",
+                                       "forced_bos_token_id",
+                                       "forced_eos_token_id",
+                                       "guidance_scale",
+                                       "length_penalty",
+                                       "max_length",
+                                       "max_new_tokens",
+                                       "max_time",
+                                       "min_length",
+                                       "min_new_tokens",
+                                       "min_p",
+                                       "no_repeat_ngram_size",
+                                       "num_beam_groups",
+                                       "num_beams",
+                                       "num_return_sequences",
+                                       "pad_token_id",
+                                       "penalty_alpha",
+                                       "remove_invalid_values",
+                                       "renormalize_logits",
+                                       "repetition_penalty",
+                                       "sequence_bias",
+                                       "stop_ids",
+                                       "stop_strings",
+                                       "suppress_tokens",
+                                       "temperature",
+                                       "top_h",
+                                       "top_k",
+                                       "top_p",
+                                       "typical_p",
+                                       "use_cache"};
+    int failed = tg_config_json_renew(config, NULL) != TG_OK;
+    for (size_t i = 0; i < TG_COUNT_OF(keys); i++) {
+        json_t *value = json_object_get(config, keys[i]);
+        if (value && !json_is_null(value)) failed |= json_object_set(o, keys[i], value);
+    }
+    return !failed;
+}
+
 tg_status tg_model_write_generation(const char *folder, const tg_arch *arch, const char *text,
-                                    tg_error *err) {
+                                    const char *config_text, tg_error *err) {
     if (arch->kind == TG_KIND_ENCODER && !text) return TG_OK; /* nothing is generated */
-    json_t *o = object_of(text);
+    json_t *o = object_of(text), *config = object_of(config_text);
+    if (!o || !config || (!text && !take_legacy(o, config))) {
+        json_decref(o);
+        json_decref(config);
+        return tg_fail_nomem(err, 4096);
+    }
     const struct {
         const char *key;
         int32_t id;
@@ -88,10 +167,13 @@ tg_status tg_model_write_generation(const char *folder, const tg_arch *arch, con
                {"eos_token_id", arch->eos_id},
                {"pad_token_id", arch->pad_id},
                {"decoder_start_token_id", arch->kind == TG_KIND_SEQ2SEQ ? arch->start_id : -1}};
-    for (size_t i = 0; o && !text && i < TG_COUNT_OF(ids); i++)
-        if (ids[i].id >= 0) json_object_set_new(o, ids[i].key, json_integer(ids[i].id));
+    for (size_t i = 0; !text && i < TG_COUNT_OF(ids); i++) /* a null says that there is none */
+        if (ids[i].id >= 0 && !json_object_get(o, ids[i].key) &&
+            !json_object_get(config, ids[i].key))
+            json_object_set_new(o, ids[i].key, json_integer(ids[i].id));
     tg_status st = write_json(folder, "generation_config.json", o, err);
     json_decref(o);
+    json_decref(config);
     return st;
 }
 

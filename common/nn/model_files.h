@@ -21,9 +21,10 @@ typedef tg_status tg_param_source(void *arg, size_t index, size_t begin, size_t 
 /* config.json: `text` (the config.json it came from, or NULL) with the architecture's settings. */
 tg_status tg_model_write_config(const char *folder, const tg_arch *arch, const char *text,
                                 tg_dtype dtype, tg_error *err) TG_MUST_CHECK;
-/* generation_config.json: the text it came from, or the special tokens; none for an encoder that had none. */
+/* generation_config.json: the text it came from; or what config_text (NULL: none) says of generation, and the special tokens; none for an
+ * encoder that had none. */
 tg_status tg_model_write_generation(const char *folder, const tg_arch *arch, const char *text,
-                                    tg_error *err) TG_MUST_CHECK;
+                                    const char *config_text, tg_error *err) TG_MUST_CHECK;
 /* model.safetensors, or model-0000i-of-0000n.safetensors and model.safetensors.index.json; the value head goes to
  * value_head.safetensors. Each file appears complete or not at all; of an earlier save in another number of files only
  * the file that would be read first is removed. */

@@ -30,7 +30,8 @@ static tg_status save_files(void *arg, const char *folder, tg_error *err) {
     const struct saving *s = arg;
     const tg_model *m = s->m;
     tg_status st = tg_model_write_config(folder, &m->arch, m->config_text, s->opts.dtype, err);
-    if (st == TG_OK) st = tg_model_write_generation(folder, &m->arch, m->generation_text, err);
+    if (st == TG_OK)
+        st = tg_model_write_generation(folder, &m->arch, m->generation_text, m->config_text, err);
     if (st == TG_OK)
         st = tg_model_write_weights(folder, &m->params, s->opts, from_device, (void *)(uintptr_t)m,
                                     err);

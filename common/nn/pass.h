@@ -42,6 +42,7 @@ typedef struct tg_pass_caps {
     int tokens, seqs, actions;
     int src;     /* seq2seq: source tokens */
     bool masked; /* batches may have masks */
+    bool values; /* nothing but values is asked for: no logits are kept */
 } tg_pass_caps;
 
 /* Words of 32 bits for a set of tokens. */

@@ -189,7 +189,8 @@ static void carve_pass(tg_carve *c, const tg_arch *arch, tg_pass_caps caps, cons
     if (tg_trunk_has_lm(arch)) b->lm = tg_carve_f32(c, A, E);
     float **per_action[] = {&b->mean, &b->rstd, &b->logp, &b->entropy, &b->lse, &b->value};
     for (size_t i = 0; i < TG_COUNT_OF(per_action); i++) *per_action[i] = tg_carve_f32(c, A, 1);
-    const bool keeps = train->on && !train->recompute && arch->kind != TG_KIND_ENCODER;
+    const bool keeps =
+        train->on && !train->recompute && !caps.values && arch->kind != TG_KIND_ENCODER;
     const size_t logits = A * (size_t)arch->vocab_size;
     b->kept = NULL;
     if (keeps && logits <= KEPT_FLOATS) b->kept = tg_carve_f32(c, logits, 1);

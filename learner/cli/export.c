@@ -170,7 +170,8 @@ static tg_status write_network(void *arg, const char *folder, tg_error *err) {
     tg_status st = read_text(settings, "config.json", &config, err);
     if (st == TG_OK) st = read_text(settings, "generation_config.json", &generation, err);
     if (st == TG_OK) st = tg_model_write_config(folder, &j->arch, config.data, j->opts.dtype, err);
-    if (st == TG_OK) st = tg_model_write_generation(folder, &j->arch, generation.data, err);
+    if (st == TG_OK)
+        st = tg_model_write_generation(folder, &j->arch, generation.data, config.data, err);
     for (size_t i = 0; i < TG_COUNT_OF(tokenizer_files) && st == TG_OK; i++)
         if (tg_folder_has(settings, tokenizer_files[i]))
             st = copy_file(settings, folder, tokenizer_files[i], err);

@@ -57,7 +57,9 @@ static tg_status check_models(const tg_actor_critic *ac, const tg_actor_critic_o
 
 static tg_status open_pass(tg_pass **pass, const tg_actor_critic *ac, tg_model *m, unsigned mode,
                            tg_error *err) {
-    return *pass ? TG_OK : tg_pass_create(pass, m, ac->caps, mode, err);
+    tg_pass_caps caps = ac->caps;
+    caps.values = m == ac->value && m != ac->policy;
+    return *pass ? TG_OK : tg_pass_create(pass, m, caps, mode, err);
 }
 
 static tg_status open_passes(tg_actor_critic *ac, tg_error *err) {

@@ -51,20 +51,6 @@ static tg_status merge(const tg_node **node, const json_t *root, const char *fil
     return TG_OK;
 }
 
-/* The first BART folders say whether the answer begins with bos, not with which token. */
-static tg_status renew_bart(json_t *root, tg_error *err) {
-    enum { BOS = 0 }; /* of the family */
-    const char *family = json_string_value(json_object_get(root, "model_type"));
-    if (!family || strcmp(family, "bart") != 0 ||
-        !json_is_true(json_object_get(root, "force_bos_token_to_be_generated")) ||
-        !is_none("forced_bos_token_id", json_object_get(root, "forced_bos_token_id")))
-        return TG_OK;
-    json_t *bos = json_object_get(root, "bos_token_id");
-    int failed = bos ? json_object_set(root, "forced_bos_token_id", bos)
-                     : json_object_set_new(root, "forced_bos_token_id", json_integer(BOS));
-    return failed ? tg_fail_nomem(err, 0) : TG_OK;
-}
-
 tg_status tg_gen_model_defaults(const tg_node **node, const char *folder, tg_arena *arena,
                                 tg_error *err) {
     if (tg_node_is_null(*node)) *node = NULL;
@@ -76,7 +62,7 @@ tg_status tg_gen_model_defaults(const tg_node **node, const char *folder, tg_are
         tg_config_json config;
         st = tg_config_json_open(&config, folder, name, err);
         if (st != TG_OK) return st;
-        if (legacy) st = renew_bart(config.root, err);
+        if (legacy) st = tg_config_json_renew(config.root, err);
         const char *file = st == TG_OK ? tg_arena_strdup(arena, config.path) : NULL;
         st = file ? merge(node, config.root, file, arena, err) : tg_fail_nomem(err, 0);
         tg_config_json_close(&config);

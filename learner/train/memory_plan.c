@@ -9,6 +9,7 @@
 #include "learner/policy/actor_critic.h"
 #include "learner/policy/generate.h"
 #include "learner/rl/pack.h"
+#include "learner/train/run.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -148,7 +149,9 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
     headed.value_head = true;
     add(p, "policy: activations", known ? TG_PHASE_UPDATE : passes, less,
         activations(s, separate ? arch : &headed, algo.caps));
-    if (separate) add(p, "critic: activations", passes, less, activations(s, &headed, algo.caps));
+    tg_pass_caps critic_caps = algo.caps;
+    critic_caps.values = true;
+    if (separate) add(p, "critic: activations", passes, less, activations(s, &headed, critic_caps));
     add(p, "reference: activations", TG_PHASE_SCORE, less,
         tg_pass_bytes(arch, 0, algo.caps, TG_PASS_SCORE));
     add(p, "rollout: cache and packed weights", TG_PHASE_GENERATE, "fewer env.n_envs",
@@ -216,8 +219,12 @@ tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, con
         plan_supervised(p, s, arch);
     else
         plan_on_policy(p, s, arch, n_envs, max_prompt, max_new);
-    size_t generator = generator_bytes(
-        s, arch, &s->eval_gen, tg_eval_slots(s, arch, max_prompt, max_new), max_prompt, max_new);
+    /* evaluations may write more than an episode has */
+    const int eval_new =
+        (int)TG_MIN(tg_gen_max_new(&s->eval_gen, 0), (int64_t)tg_run_room(arch, max_prompt));
+    size_t generator = generator_bytes(s, arch, &s->eval_gen,
+                                       tg_eval_slots(s, arch, max_prompt, TG_MAX(eval_new, 1)),
+                                       max_prompt, TG_MAX(eval_new, 1));
     size_t windows = /* behind it, in its place */
         s->perplexity.wanted && arch->kind == TG_KIND_CAUSAL
             ? tg_perplexity_bytes(arch, (int)TG_MIN(s->perplexity.stride, arch->max_positions))

@@ -101,6 +101,13 @@ check "not where it fits" sh -c "'$textgen' export large wide --dtype bf16 2>&1 
 echo '{}' >wide/tokenizer.json && : >wide/merges.txt && echo kept >wide/notes.txt
 check "over a folder with a tokenizer" "$textgen" export "$opt" wide --overwrite
 check "which goes, and nothing else" test ! -e wide/tokenizer.json -a ! -e wide/merges.txt -a -e wide/notes.txt
+cp -r "$root/tests/golden/families/gpt_neox" legacy && rm -f legacy/generation_config.json
+sed -i '1s/{/{"num_beams": 3, "eos_token_id": [5, 6], "length_penalty": 0.6666666666666666, "bad_words_ids": [[7]],/; s/"eos_token_id": [0-9]*,//' legacy/config.json
+check "generation keys of an old folder" "$textgen" export legacy renewed
+for key in '"num_beams": 3' '"length_penalty": 0.6666666666666666' '"bad_words_ids"' '5,$' '6$'; do
+    check "$key is where it is looked for" grep -q "$key" renewed/generation_config.json
+done
+check "and the numbers of config.json have their digits" grep -q '"length_penalty": 0.6666666666666666' renewed/config.json
 refused "onto itself" 64 'is the source' "$textgen" export one one/ --overwrite
 refused "no target" 64 'folder to write is missing' "$textgen" export one
 refused "an empty target" 64 'folder to write is missing' "$textgen" export one ''

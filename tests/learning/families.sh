@@ -25,7 +25,7 @@ learns() {
 
 # all_learn NAME CONFIG REWARD MODEL KIND
 all_learn() {
-    learns "$1-ppo" "$2" "$3"
+    learns "$1-ppo" "$2" "$3" train_evaluation.n_iters=100
     learns "$1-nlpo" "$2" "$3" alg.id=nlpo "$(numbers_nlpo "$4" "$5")"
     learns "$1-a2c" "$2" "$3" alg.id=a2c 'alg.args={n_steps: 16, learning_rate: 0.003}' train_evaluation.n_iters=300
     learns "$1-trpo" "$2" "$3" alg.id=trpo 'alg.args={n_steps: 16, batch_size: 64, learning_rate: 0.003, target_kl: 0.05, n_critic_updates: 4}'

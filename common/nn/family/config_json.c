@@ -38,6 +38,19 @@ tg_status tg_config_json_open(tg_config_json *c, const char *folder, const char 
     return st;
 }
 
+tg_status tg_config_json_renew(json_t *root, tg_error *err) {
+    enum { BOS = 0 }; /* of the family */
+    const char *family = json_string_value(json_object_get(root, "model_type"));
+    const json_t *forced = json_object_get(root, "forced_bos_token_id");
+    if (!family || strcmp(family, "bart") != 0 || (forced && !json_is_null(forced)) ||
+        !json_is_true(json_object_get(root, "force_bos_token_to_be_generated")))
+        return TG_OK;
+    json_t *bos = json_object_get(root, "bos_token_id");
+    int failed = bos ? json_object_set(root, "forced_bos_token_id", bos)
+                     : json_object_set_new(root, "forced_bos_token_id", json_integer(BOS));
+    return failed ? tg_fail_nomem(err, 64) : TG_OK;
+}
+
 void tg_config_json_close(tg_config_json *c) {
     json_decref(c->root);
     tg_free(c->path);

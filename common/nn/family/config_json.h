@@ -16,6 +16,8 @@ typedef struct tg_config_json {
 /* TG_NOINPUT: not there; TG_DATA: not a JSON object. */
 tg_status tg_config_json_open(tg_config_json *c, const char *folder, const char *file,
                               tg_error *err) TG_MUST_CHECK;
+/* The first BART folders say that an answer begins with bos, but not with which token: sets forced_bos_token_id there. */
+tg_status tg_config_json_renew(json_t *root, tg_error *err) TG_MUST_CHECK;
 void tg_config_json_close(tg_config_json *c);
 
 /* Absent or null: the default, which need not be within the bounds. Wrong type or out of bounds: TG_DATA naming file, key, expected and

@@ -14,7 +14,8 @@ static const char *const known[] = {"rope_type",        "type",
                                     "beta_fast",        "beta_slow",
                                     "truncate",         "attention_factor",
                                     "mscale",           "mscale_all_dim",
-                                    "short_factor",     "long_factor"};
+                                    "short_factor",     "long_factor",
+                                    "finetuned"}; /* the last has no effect */
 
 static tg_status check_keys(const tg_config_json *sub, tg_error *err) {
     const char *key;
@@ -65,6 +66,13 @@ typedef struct standard {
     double theta, part;
 } standard;
 
+/* The factor before it was rounded to f32. */
+static double part_of(const tg_config_json *sub, const tg_config_json *top, standard s) {
+    const json_t *v = json_object_get(sub->root, "partial_rotary_factor");
+    if (!v) v = json_object_get(top->root, s.part_key);
+    return json_is_number(v) ? json_number_value(v) : s.part;
+}
+
 /* a->rope from one object of settings. */
 static tg_status read_angles(tg_arch *a, json_t *object, const tg_config_json *c, standard s,
                              tg_error *err) {
@@ -79,8 +87,9 @@ static tg_status read_angles(tg_arch *a, json_t *object, const tg_config_json *c
         st = read_either(&sub, c, "partial_rotary_factor", s.part_key, 1e-6, 1, s.part, &turned,
                          err);
     if (st != TG_OK) return st;
-    r->dims = (int)((double)a->head_dim * (double)(partly ? turned : 1) + 1e-6);
-    st = tg_rope_scaling_read(a, &sub, c, (double)turned, err);
+    const double part = part_of(&sub, c, s); /* times a size it is cut: every bit counts */
+    r->dims = (int)((double)a->head_dim * (partly ? part : 1));
+    st = tg_rope_scaling_read(a, &sub, c, part, err);
     if (st == TG_OK && !partly) st = check_whole(r, turned, c, err);
     if (st != TG_OK) return st;
     if (r->dims < 2 || r->dims % 2)

@@ -118,7 +118,7 @@ static tg_status read_longrope(tg_rope *r, const tg_config_json *sub, tg_error *
 static tg_status read_proportional(tg_arch *a, const tg_config_json *sub, double part,
                                    tg_error *err) {
     a->rope.dims = a->head_dim;
-    a->rope.angles = (int)floor(part * a->head_dim / 2 + 1e-6);
+    a->rope.angles = (int)floor(part * a->head_dim / 2);
     return tg_config_json_float(sub, "factor", 1e-3, 1e6, 1, &a->rope.factor, err);
 }
 
@@ -161,7 +161,9 @@ static json_t *stretches(const tg_rope *r) {
 /* Which part of a head is turned; of a proportional one a little more, because readers round down. */
 static double part_of(const tg_arch *a, const tg_rope *r) {
     const bool more = r->kind == TG_ROPE_PROPORTIONAL && 2 * r->angles < a->head_dim;
-    return (more ? 2.0 * r->angles + 1 : r->dims) / a->head_dim;
+    double part = (more ? 2.0 * r->angles + 1 : r->dims) / a->head_dim;
+    if ((int)(part * a->head_dim) < r->dims && !more) part = nextafter(part, 1);
+    return part;
 }
 
 json_t *tg_rope_scaling_object(const tg_arch *a, const tg_rope *r) {
