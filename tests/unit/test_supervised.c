@@ -118,6 +118,24 @@ TEST(a_plan_adds_up_and_refuses_what_cannot_fit) {
     CHECK(strstr(err.msg, "positions") != NULL);
 }
 
+static uint64_t evaluation_bytes(int64_t max_new_tokens) {
+    tg_train_settings s = plan_settings();
+    tg_memory_plan p;
+    tg_error err;
+    s.eval_gen.max_new_tokens = max_new_tokens;
+    CHECK_OK(tg_memory_plan_make(&p, &s, &small, 1, 8, 8, &err));
+    for (int i = 0; i < p.n; i++)
+        if (strstr(p.items[i].what, "evaluation")) return p.items[i].bytes;
+    return 0;
+}
+
+/* Not with what an episode has; beyond the positions nothing is written. */
+TEST(evaluations_are_planned_with_what_they_write) {
+    CHECK(evaluation_bytes(4) < evaluation_bytes(8));
+    CHECK(evaluation_bytes(8) < evaluation_bytes(24));
+    CHECK_EQ(evaluation_bytes(24), evaluation_bytes(1000));
+}
+
 TEST(evaluation_slots_are_bounded_by_memory_not_by_the_config) {
     tg_train_settings s = plan_settings();
     CHECK_EQ(tg_eval_slots(&s, &small, 16, 16), 8);
