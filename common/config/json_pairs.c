@@ -6,8 +6,9 @@
 
 static bool is_json(const char *text, size_t len) {
     json_t *root = json_loadb(text, len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    const bool valid = root != NULL;
     json_decref(root);
-    return root;
+    return valid;
 }
 
 /* The half of a pair that an escape of valid JSON is: \uD83C. 0: it is none. */
