@@ -16,8 +16,7 @@
 struct cursor {
     const char *text, *at, *end;
     tg_error *err;
-    tg_buf
-        key; /* the last string read; of a longer one than a name may be, more than that and not all */
+    tg_buf key; /* the last string read; of one longer than a name may be, its beginning */
 };
 
 struct entry { /* one tensor while its object is read */

@@ -1,4 +1,5 @@
 /* Model folders made by hand: tensors missing, extra or misshapen, shards, bad configs, each refused by name. */
+#include "common/base/buf.h"
 #include "common/base/file.h"
 #include "common/nn/model.h"
 #include "common/nn/safetensors.h"
@@ -230,6 +231,26 @@ TEST(bad_configs_are_refused_with_file_key_and_reason) {
         if (i == 1) CHECK(a.width == 24 && a.mlp_width == 96);
         if (i == 2) CHECK(a.eos_id == 3 && a.bos_id == -1);
     }
+}
+
+/* Its tree would be many times as large as the text; the same number of bytes in one value is fine. */
+TEST(a_config_of_many_small_values_is_refused) {
+    char folder[700], path[800];
+    snprintf(folder, sizeof folder, "%s/dense", tg_test_tmpdir());
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    CHECK_OK(tg_dir_create(folder, &err));
+    for (int dense = 0; dense < 2; dense++) {
+        tg_buf text = {0};
+        tg_buf_puts(&text, dense ? "{\"model_type\": \"gpt2\", \"x\": [0"
+                                 : "{\"model_type\": \"gpt2\", \"x\": [\"");
+        for (int i = 0; i < 20000; i++) tg_buf_puts(&text, dense ? ",0" : "00");
+        tg_buf_puts(&text, dense ? "]}" : "\"]}");
+        CHECK_OK(tg_file_write_atomic(path, text.data, text.len, &err));
+        tg_buf_fini(&text);
+        tg_arch arch;
+        CHECK_EQ(tg_arch_load(&arch, folder, &err), dense ? TG_DATA : TG_OK);
+    }
+    CHECK(strstr(err.msg, "config.json: too many values"));
 }
 
 TEST(architectures_that_make_no_model_are_refused) {

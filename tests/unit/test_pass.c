@@ -276,6 +276,13 @@ TEST(plans_are_what_is_allocated_and_steady_state_allocates_nothing) {
                         (tg_pass_caps){.tokens = 1024, .seqs = 16, .actions = 1024},
                         TG_PASS_TRAIN) < 1024ull * 12 * 11 * 768 * 4 + (64 << 20));
     CHECK(tg_model_bytes(&big, 0) < 500u << 20);
+    /* of values alone no logits are kept */
+    const tg_pass_caps few = {.tokens = 512, .seqs = 4, .actions = 512};
+    tg_pass_caps values = few;
+    values.values = true;
+    CHECK_EQ(tg_pass_bytes(&big, TG_MODEL_TRAINABLE, few, TG_PASS_TRAIN) -
+                 tg_pass_bytes(&big, TG_MODEL_TRAINABLE, values, TG_PASS_TRAIN),
+             512ull * 50257 * sizeof(float));
     tg_model_destroy(&m);
     tg_backend_close(&be);
 }

@@ -1,5 +1,6 @@
 /* The weight file format: what is written reads back, and a table of bad files each refused by
  * name. */
+#include "common/base/buf.h"
 #include "common/base/alloc.h"
 #include "common/nn/safetensors.h"
 #include "tests/support/tg_test.h"
@@ -199,6 +200,24 @@ TEST(names_have_a_limit_and_metadata_has_none) {
     CHECK_OK(
         tg_safetensors_open_memory(&st, "w.safetensors", bytes, build(bytes, header, 0), &err));
     tg_safetensors_close(&st);
+}
+
+TEST(there_may_be_so_many_tensors_and_no_more) {
+    for (int more = 0; more < 2; more++) {
+        tg_buf b = {0};
+        tg_buf_append(&b, "\0\0\0\0\0\0\0\0{", 9);
+        for (int i = 0; i < TG_ST_MAX_TENSORS + more; i++)
+            tg_buf_printf(&b, "%s\"%x\":" T("U8", "0", "0,0"), i ? "," : "", (unsigned)i);
+        tg_buf_putc(&b, '}');
+        REQUIRE(!b.failed);
+        for (int i = 0; i < 8; i++) b.data[i] = (char)((uint64_t)(b.len - 8) >> (8 * i));
+        tg_safetensors st;
+        CHECK_EQ(tg_safetensors_open_memory(&st, "many", b.data, b.len, &err),
+                 more ? TG_DATA : TG_OK);
+        tg_safetensors_close(&st);
+        tg_buf_fini(&b);
+    }
+    CHECK(strstr(err.msg, "too many tensors"));
 }
 
 TEST(bad_lengths_and_missing_files) {
