@@ -11,7 +11,7 @@ static atomic_int_fast64_t fail_countdown = -1;
 static atomic_int_fast64_t fail_period;
 static atomic_uint_fast64_t call_count;
 
-static bool allowed(void) {
+bool tg_alloc_allowed(void) {
     uint64_t n = atomic_fetch_add_explicit(&call_count, 1, memory_order_relaxed);
     int64_t period = atomic_load_explicit(&fail_period, memory_order_relaxed);
     if (period > 0 && (n * 0x9e3779b97f4a7c15u >> 33) % (uint64_t)period == 0) return false;
@@ -32,7 +32,7 @@ uint64_t tg_alloc_calls(void) {
 }
 
 void *tg_alloc(size_t bytes) {
-    return allowed() ? calloc(1, bytes ? bytes : 1) : NULL;
+    return tg_alloc_allowed() ? calloc(1, bytes ? bytes : 1) : NULL;
 }
 
 void *tg_alloc_array(size_t count, size_t size) {
@@ -43,13 +43,14 @@ void *tg_alloc_array(size_t count, size_t size) {
 
 void *tg_alloc_aligned(size_t bytes, size_t alignment) {
     void *p = NULL;
-    if (!allowed() || posix_memalign(&p, alignment, bytes ? bytes : alignment)) return NULL;
+    if (!tg_alloc_allowed() || posix_memalign(&p, alignment, bytes ? bytes : alignment))
+        return NULL;
     return p;
 }
 
 void *tg_realloc_array(void *old, size_t count, size_t size) {
     size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes) || !allowed()) return NULL;
+    if (__builtin_mul_overflow(count, size, &bytes) || !tg_alloc_allowed()) return NULL;
     return realloc(old, bytes ? bytes : 1);
 }
 

@@ -16,6 +16,9 @@ char *tg_strdup(const char *text);
 char *tg_strndup(const char *text, size_t len);
 void tg_free(void *p);
 
+/* For memory that is not the heap's: counts a call; false when it is to fail. */
+bool tg_alloc_allowed(void);
+
 /* Test hooks. fail_after(n): the n+1-th allocation from now fails, once; negative: never (the default). */
 void tg_alloc_fail_after(int64_t n);
 uint64_t tg_alloc_calls(void);

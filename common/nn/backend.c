@@ -74,6 +74,7 @@ void tg_backend_close(tg_backend **backend) {
     for (size_t i = 0; i < be->n_blocks; i++) be->vtable->free(be, be->blocks[i].p);
     if (be->scratch) be->vtable->free(be, be->scratch);
     tg_free(be->blocks);
+    tg_stock_fini(&be->stock);
     tg_team_destroy(&be->team);
     tg_free(be);
     *backend = NULL;
@@ -104,14 +105,48 @@ void *tg_backend_alloc(tg_backend *be, size_t bytes, tg_error *err) {
     return p;
 }
 
-void tg_backend_free(tg_backend *be, void *p) {
-    if (!p) return;
+static struct tg_backend_block *block_of(tg_backend *be, const void *p) {
     size_t i = be->n_blocks;
     while (i > 0 && be->blocks[i - 1].p != p) i--;
-    TG_ASSERT(i > 0); /* not from this backend, or freed twice */
-    be->bytes_used -= be->blocks[i - 1].bytes;
-    be->blocks[i - 1] = be->blocks[--be->n_blocks];
+    TG_ASSERT(i > 0); /* not from this backend, or freed before */
+    return &be->blocks[i - 1];
+}
+
+void tg_backend_free(tg_backend *be, void *p) {
+    if (!p) return;
+    struct tg_backend_block *b = block_of(be, p);
+    be->bytes_used -= b->bytes;
+    *b = be->blocks[--be->n_blocks];
     be->vtable->free(be, p);
+}
+
+void *tg_backend_host_alloc(tg_backend *be, size_t count, size_t size) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) return NULL;
+    if (bytes < TG_STOCK_LARGE) return tg_alloc(bytes);
+    void *p = tg_stock_alloc(&be->stock, bytes);
+    if (p) memset(p, 0, bytes);
+    return p;
+}
+
+void tg_backend_host_free(tg_backend *be, void *p) {
+    if (p && tg_stock_has(&be->stock, p))
+        tg_stock_free(&be->stock, p);
+    else
+        tg_free(p);
+}
+
+void tg_backend_rest(tg_backend *be, void *p) {
+    const size_t bytes = block_of(be, p)->bytes;
+    if (be->vtable->rest)
+        be->vtable->rest(be, p, bytes);
+    else
+        be->ops->fill(be, p, 0.0f, bytes / sizeof(float));
+}
+
+tg_status tg_backend_wake(tg_backend *be, void *p, tg_error *err) {
+    const size_t bytes = block_of(be, p)->bytes;
+    return !be->vtable->wake || be->vtable->wake(be, p) ? TG_OK : tg_fail_nomem(err, bytes);
 }
 
 void tg_backend_release(tg_backend *be, void *p, size_t bytes) {

@@ -13,6 +13,7 @@
 #ifndef TG_NN_BACKEND_H
 #define TG_NN_BACKEND_H
 
+#include "common/base/stock.h"
 #include "common/base/status.h"
 #include "common/base/threads.h"
 #include "common/nn/ops.h"
@@ -36,6 +37,8 @@ struct tg_backend_ops {
     void *(*alloc)(tg_backend *be, size_t bytes); /* not zeroed; NULL: out of memory */
     void (*free)(tg_backend *be, void *p);
     void (*release)(tg_backend *be, void *p, size_t bytes); /* NULL: filling with zeros will do */
+    void (*rest)(tg_backend *be, void *p, size_t bytes);    /* NULL: the same; a whole block */
+    bool (*wake)(tg_backend *be, void *p); /* NULL: nothing to do; false: out of memory */
     void (*upload)(tg_backend *be, void *device, const void *host, size_t bytes);
     void (*download)(tg_backend *be, void *host, const void *device,
                      size_t bytes); /* waits for pending ops */
@@ -50,6 +53,7 @@ struct tg_backend {
     void *scratch;
     struct tg_backend_block *blocks; /* what alloc handed out, with sizes */
     size_t n_blocks, cap_blocks;
+    tg_stock stock; /* of the host: what is large there is made of them */
 };
 
 /* n_threads 0: one per CPU the process may use. TG_CONFIG: no such backend (names the ones there
@@ -60,8 +64,15 @@ void tg_backend_close(tg_backend **be); /* also frees what was allocated and not
 
 void *tg_backend_alloc(tg_backend *be, size_t bytes, tg_error *err); /* NULL with err set */
 void tg_backend_free(tg_backend *be, void *p);                       /* NULL is allowed */
-/* A part of a block (whole floats) that is not needed for a while: it becomes zeros, and its memory is the system's again until it is
- * touched. */
+/* Host memory, zeroed, for what is large and comes and goes with a phase: on a cpu its pages and those of blocks serve each other. NULL:
+ * out of memory. */
+void *tg_backend_host_alloc(tg_backend *be, size_t count, size_t size);
+void tg_backend_host_free(tg_backend *be, void *p); /* NULL is allowed */
+/* A block (whole floats) that is not needed for a while: it reads as zeros, and other blocks may have its memory. Before it is written
+ * to again it must be woken, which leaves undefined what is in it; TG_NOMEM: it can only be freed then. */
+void tg_backend_rest(tg_backend *be, void *p);
+tg_status tg_backend_wake(tg_backend *be, void *p, tg_error *err) TG_MUST_CHECK;
+/* A part of a block (whole floats) that will not be needed: it becomes zeros, and its memory is the system's again. */
 void tg_backend_release(tg_backend *be, void *p, size_t bytes);
 void tg_backend_upload(tg_backend *be, void *device, const void *host, size_t bytes);
 void tg_backend_download(tg_backend *be, void *host, const void *device, size_t bytes);

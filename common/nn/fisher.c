@@ -196,6 +196,8 @@ tg_status tg_fisher_product(tg_fisher *f, const float *weights, tg_error *err) {
     if (!p->main.n_tokens || !p->has_lm || p->has_mask)
         return tg_fail(err, TG_BUG, "fisher: needs a forward with log-probs and without masks");
     if (!A) return TG_OK;
+    tg_status st = tg_model_wake_grad(p->m, err);
+    if (st != TG_OK) return st;
     tg_backend_upload(t->be, f->weight, weights, (size_t)A * sizeof(float));
     if (p->seq2seq) {
         tg_fisher_stack(f, &p->enc, &f->enc);

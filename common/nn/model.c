@@ -94,7 +94,21 @@ static tg_status make_grad(tg_model *m, unsigned flags, tg_error *err) {
     if (!(flags & TG_MODEL_TRAINABLE)) return TG_OK;
     m->grad = tg_backend_alloc(m->be, m->params.grad_total * sizeof(float), err);
     if (!m->grad) return TG_NOMEM;
-    tg_backend_release(m->be, m->grad, m->params.grad_total * sizeof(float)); /* zeros */
+    tg_model_rest_grad(m);
+    return TG_OK;
+}
+
+void tg_model_rest_grad(tg_model *m) {
+    if (!m->grad_rests) tg_backend_rest(m->be, m->grad);
+    m->grad_rests = true;
+}
+
+tg_status tg_model_wake_grad(tg_model *m, tg_error *err) {
+    if (!m->grad_rests) return TG_OK;
+    tg_status st = tg_backend_wake(m->be, m->grad, err);
+    if (st != TG_OK) return st;
+    m->be->ops->fill(m->be, m->grad, 0.0f, m->params.grad_total);
+    m->grad_rests = false;
     return TG_OK;
 }
 
@@ -234,13 +248,15 @@ tg_status tg_model_rest(tg_model *m, tg_error *err) {
     tg_status st = m->digested ? TG_OK : digest_of(m, &m->digest, err);
     if (st != TG_OK) return st;
     m->digested = m->resting = true;
-    tg_backend_release(m->be, m->data, m->params.total * sizeof(float));
+    tg_backend_rest(m->be, m->data);
     return TG_OK;
 }
 
 tg_status tg_model_wake(tg_model *m, tg_error *err) {
     if (!m->resting) return TG_OK;
-    tg_status st = load_weights(m, m->folder, 0, 0, err);
+    tg_status st = tg_backend_wake(m->be, m->data, err);
+    if (st == TG_OK) clear_gaps(m);
+    if (st == TG_OK) st = load_weights(m, m->folder, 0, 0, err);
     uint32_t digest = 0;
     if (st == TG_OK) st = digest_of(m, &digest, err);
     if (st == TG_OK && digest != m->digest)

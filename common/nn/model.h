@@ -27,6 +27,7 @@ typedef struct tg_model {
     float *data; /* (params.total) on the device */
     float *
         grad; /* (params.grad_total); NULL when not trainable. Passes accumulate into it; the optimizer clears it */
+    bool grad_rests;  /* it is zeros without memory: see tg_model_rest_grad */
     char *folder;     /* where it came from, or NULL */
     bool resting;     /* data holds zeros: see tg_model_rest */
     void *half;       /* the matrices as bf16, after tg_model_halve; else NULL */
@@ -76,6 +77,10 @@ void tg_model_destroy(tg_model **m);
  * there is nothing to do. */
 tg_status tg_model_rest(tg_model *m, tg_error *err) TG_MUST_CHECK;
 tg_status tg_model_wake(tg_model *m, tg_error *err) TG_MUST_CHECK;
+/* Between updates gradients are zero and need no memory: a model begins so. Who is about to write to them wakes them: passes in backward
+ * and the optimizer do. */
+void tg_model_rest_grad(tg_model *m);
+tg_status tg_model_wake_grad(tg_model *m, tg_error *err) TG_MUST_CHECK;
 /* Rounds the matrices of a model that is not trained to bf16 and gives back the memory they had: passes then multiply with those, in
  * f32. They cannot be read as f32, saved or decoded with any more. An encoder's, and those that only a source meets, stay f32. */
 tg_status tg_model_halve(tg_model *m, tg_error *err) TG_MUST_CHECK;

@@ -357,6 +357,8 @@ tg_status tg_pass_backward(tg_pass *p, const float *dlogp, const float *dentropy
     if (!p->train || !p->main.n_tokens || (lm && !p->has_lm) || (value && !p->has_value))
         return tg_fail(err, TG_BUG, "pass: backward of what forward did not compute");
     if (!p->n_actions || (!lm && !value)) return TG_OK;
+    tg_status st = tg_model_wake_grad(p->m, err);
+    if (st != TG_OK) return st;
     upload_or_clear(p, b->dlogp, dlogp);
     upload_or_clear(p, b->dentropy, dentropy);
     upload_or_clear(p, b->dvalue, dvalue);

@@ -85,6 +85,8 @@ tg_status tg_pass_labels_backward(tg_pass *p, const float *dlogits, tg_error *er
     const int S = p->n_seqs, C = t->arch.width, L = t->arch.n_labels;
     if (!p->train || !p->has_labels)
         return tg_fail(err, TG_BUG, "pass: backward of labels that forward did not compute");
+    tg_status st = tg_model_wake_grad(p->m, err);
+    if (st != TG_OK) return st;
     tg_backend_upload(t->be, b->dlabels, dlogits, (size_t)S * (size_t)L * sizeof(float));
     ops->matmul(t->be, t->top.g[TG_ROLE_LABELS_W], b->dlabels, b->pooled, L, C, S, true, false,
                 true, false);

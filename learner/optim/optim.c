@@ -188,15 +188,12 @@ void tg_optim_step(tg_optim *o, double lr, float grad_scale) {
 void tg_optim_clear(tg_optim *o) {
     for (int i = 0; i < o->n_slots; i++) {
         tg_model *m = o->slots[i].model;
-        m->be->ops->fill(m->be, m->grad, 0.0F, m->params.grad_total);
+        if (!m->grad_rests) m->be->ops->fill(m->be, m->grad, 0.0F, m->params.grad_total);
     }
 }
 
 void tg_optim_rest(tg_optim *o) {
-    for (int i = 0; i < o->n_slots; i++) {
-        tg_model *m = o->slots[i].model;
-        tg_backend_release(m->be, m->grad, m->params.grad_total * sizeof(float));
-    }
+    for (int i = 0; i < o->n_slots; i++) tg_model_rest_grad(o->slots[i].model);
 }
 
 int tg_optim_n_moments(const tg_optim *o) {

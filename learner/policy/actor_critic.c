@@ -79,8 +79,7 @@ static void close_passes(tg_actor_critic *ac) {
 void tg_actor_critic_rest(tg_actor_critic *ac) {
     close_passes(ac);
     tg_optim_rest(ac->optim);
-    /* one whose optimizer is the critic's alone */
-    tg_backend_release(ac->be, ac->policy->grad, ac->policy->params.grad_total * sizeof(float));
+    tg_model_rest_grad(ac->policy); /* its optimizer may be the critic's alone */
 }
 
 static tg_status open_mask(tg_actor_critic *ac, tg_error *err) {

@@ -15,7 +15,7 @@ static tg_status buffers_create(tg_generator *g, tg_error *err) {
     g->feed = tg_alloc_array(n, sizeof *g->feed);
     g->offsets = tg_alloc_array(n + 1, sizeof *g->offsets);
     g->src_offsets = tg_alloc_array(n + 1, sizeof *g->src_offsets);
-    g->logits = tg_alloc_array(n * (size_t)g->V, sizeof *g->logits);
+    g->logits = tg_backend_host_alloc(g->model->be, n * (size_t)g->V, sizeof *g->logits);
     g->entries = tg_alloc_array(n, sizeof *g->entries);
     g->status = tg_alloc_array(n, sizeof *g->status);
     g->errors = tg_alloc_array(n, sizeof *g->errors);
@@ -104,8 +104,10 @@ tg_status tg_generator_mask(tg_generator *g, tg_model *mask_model, const tg_mask
     size_t rows = (size_t)g->n_slots * (g->lanes ? 1 : (size_t)(g->max_len + 1));
     g->mask = *opts;
     g->always = always;
-    g->mask_logits = tg_alloc_array((size_t)g->n_slots * (size_t)g->V, sizeof *g->mask_logits);
-    g->masks = tg_alloc_array(rows * (size_t)tg_mask_words(g->V), sizeof *g->masks);
+    g->mask_logits = tg_backend_host_alloc(g->model->be, (size_t)g->n_slots * (size_t)g->V,
+                                           sizeof *g->mask_logits);
+    g->masks =
+        tg_backend_host_alloc(g->model->be, rows * (size_t)tg_mask_words(g->V), sizeof *g->masks);
     if (!g->mask_logits || !g->masks) return tg_fail_nomem(err, rows * 4);
     tg_decoder_caps caps = g->caps;
     caps.values = false;
@@ -133,8 +135,8 @@ void tg_generator_destroy(tg_generator **gp) {
     requests_destroy(g->unused);
     tg_decoder_destroy(&g->decoder);
     tg_decoder_destroy(&g->mask_decoder);
-    tg_free(g->mask_logits);
-    tg_free(g->masks);
+    tg_backend_host_free(g->model->be, g->mask_logits);
+    tg_backend_host_free(g->model->be, g->masks);
     for (int i = 0; g->spaces && i < g->n_threads; i++) tg_gen_space_fini(&g->spaces[i]);
     tg_free(g->spaces);
     tg_free(g->slots);
@@ -143,7 +145,7 @@ void tg_generator_destroy(tg_generator **gp) {
     tg_free(g->prompts);
     tg_free(g->src_offsets);
     tg_free(g->sources);
-    tg_free(g->logits);
+    tg_backend_host_free(g->model->be, g->logits);
     tg_free(g->entries);
     tg_free(g->status);
     tg_free(g->errors);

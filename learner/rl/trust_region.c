@@ -19,7 +19,7 @@ enum { LOGIT_ROWS = 32 };
 
 tg_status tg_trust_region_open(tg_trust_region *t, tg_actor_critic *ac, const tg_rollout *r,
                                tg_minibatches *mb, const tg_trust_region_opts *o, tg_error *err) {
-    const tg_model *policy = ac->policy;
+    tg_model *policy = ac->policy;
     size_t n = policy->params.grad_total, a = (size_t)ac->caps.actions;
     size_t v = (size_t)policy->arch.vocab_size;
     *t = (tg_trust_region){.ac = ac, .r = r, .mb = mb, .o = *o, .n_params = n};
@@ -36,7 +36,7 @@ tg_status tg_trust_region_open(tg_trust_region *t, tg_actor_critic *ac, const tg
                {&t->x, n},
                {&t->work, TG_MAX(3 * n, policy->params.total)}};
     for (size_t i = 0; i < TG_COUNT_OF(all); i++)
-        if (!(*all[i].at = tg_alloc_array(all[i].n, sizeof(float))))
+        if (!(*all[i].at = tg_backend_host_alloc(policy->be, all[i].n, sizeof(float))))
             return tg_fail_nomem(err, all[i].n * sizeof(float));
     tg_status st = tg_actor_critic_fisher(ac, &t->fisher, err);
     const int32_t *rows = mb->rows + mb->first[0];
@@ -51,7 +51,7 @@ void tg_trust_region_close(tg_trust_region *t) {
     tg_fisher_destroy(&t->fisher);
     float *all[] = {t->adv,       t->logp,     t->weight, t->logits[0],
                     t->logits[1], t->gradient, t->x,      t->work};
-    for (size_t i = 0; i < TG_COUNT_OF(all); i++) tg_free(all[i]);
+    for (size_t i = 0; i < TG_COUNT_OF(all); i++) tg_backend_host_free(t->ac->be, all[i]);
 }
 
 size_t tg_trust_region_bytes(const tg_arch *arch, const tg_params *params, tg_pass_caps caps) {
@@ -66,7 +66,7 @@ size_t tg_trust_region_bytes(const tg_arch *arch, const tg_params *params, tg_pa
 
 static void clear_gradient(const tg_trust_region *t) {
     tg_model *m = t->ac->policy;
-    m->be->ops->fill(m->be, m->grad, 0.0f, m->params.grad_total);
+    if (!m->grad_rests) m->be->ops->fill(m->be, m->grad, 0.0f, m->params.grad_total);
 }
 
 /* The gradient as a vector, and zero again. */

@@ -194,7 +194,7 @@ static void plan_supervised(tg_memory_plan *p, const tg_train_settings *s, const
 
 /* What the ops work in: panels of matrices, and as many logits of a chunk of rows as the vocabulary is wide; never more than the
  * backend has. */
-enum { PANEL_BYTES = 12 << 20 };
+enum { PANEL_BYTES = 12 << 20, FILE_BYTES = 8 << 20 };
 static uint64_t head_workspace(const tg_arch *arch) {
     enum { CHUNK_ROWS = 512 };
     uint64_t most = 0, used = (uint64_t)arch->vocab_size * CHUNK_ROWS * sizeof(float) + (4 << 20);
@@ -232,8 +232,9 @@ tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, con
     add(p, "evaluation: cache and packed weights", TG_PHASE_EVALUATE,
         "a smaller train_evaluation.eval_batch_size", TG_MAX(generator, windows));
     add(p, "program", TG_PHASE_ALWAYS, SMALLER, status_bytes("VmRSS:") + PANEL_BYTES);
-    add(p, "workspace of the heads", TG_PHASE_SCORE | TG_PHASE_UPDATE, SMALLER,
-        head_workspace(arch));
+    add(p, "workspace of the heads", TG_PHASE_ALWAYS, SMALLER, head_workspace(arch));
+    /* a piece of a checkpoint on its way, and one that is read again */
+    add(p, "files", TG_PHASE_ALWAYS, SMALLER, FILE_BYTES);
     add_up(p);
     p->available = memory_available();
     return TG_OK;

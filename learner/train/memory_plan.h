@@ -1,5 +1,6 @@
 /* What a run will hold in memory, computed before anything is allocated. A run goes through phases that never overlap: generating,
- * scoring, updating, evaluating; each gives back what only it needs. The plan is the memory of the phase that needs most.
+ * scoring, updating, evaluating; each leaves what only it needs to the next (common/base/stock.h). The plan is the memory of the phase that
+ * needs most.
  *
  *     tg_memory_plan p = {0};
  *     tg_memory_plan_make(&p, &settings, &arch, n_envs, max_prompt, max_new, err);

@@ -1,5 +1,5 @@
-/* One whole PPO iteration on a GPT-2-shaped model with random weights: 32 prompts of 64 tokens, 48 new tokens each, 5 epochs, shared
- * critic. Rewards are a rule computed here, so the figure is the engine's: generation, scoring (policy, value, reference), update.
+/* Whole PPO iterations on a GPT-2-shaped model with random weights: 32 prompts of 64 tokens, 48 new tokens each, 5 epochs, shared
+ * critic. The figures are those of the second: the first also has the system find the memory. Rewards are a rule computed here, so the figure is the engine's: generation, scoring (policy, value, reference), update.
  *
  *   bench_ppo                            f32; with 8-bit Adam and recomputation; with bf16 rollouts and reference; all in bf16; 124 M parameters
  *   bench_ppo KEY=VALUE…                 one run; layers width heads vocab, epochs, optimizer, recompute, half, bf16, unfrozen, microbatch
@@ -207,13 +207,21 @@ static double planned_mb(const tg_train_settings *s, const tg_arch *arch) {
 
 typedef struct figures {
     double generate_s, score_s, update_s, planned;
-    double generate_mb, score_mb, update_mb;
+    double generate_mb, score_mb, update_mb; /* the highest of all iterations */
+    double first_s;
     tg_update_stats stats;
 } figures;
 
-static void iterate(tg_actor_critic *ac, const tg_train_settings *s, figures *f) {
+/* The highest since the last call. */
+static void note_peak(double *mb) {
+    *mb = TG_MAX(*mb, status_mb("VmHWM"));
+    reset_peak();
+}
+
+static void iterate(tg_actor_critic *ac, const tg_train_settings *s, uint64_t iteration,
+                    figures *f) {
     int32_t prompts[PROMPTS][PROMPT];
-    tg_rng rng = tg_rng_at(1, TG_RNG_TEST, 0, 0);
+    tg_rng rng = tg_rng_at(1, TG_RNG_TEST, iteration, 0);
     for (int i = 0; i < PROMPTS; i++)
         for (int t = 0; t < PROMPT; t++)
             prompts[i][t] = (int32_t)tg_rng_below(&rng, (uint64_t)ac->policy->arch.vocab_size);
@@ -223,17 +231,17 @@ static void iterate(tg_actor_critic *ac, const tg_train_settings *s, figures *f)
     double t0 = tg_clock_seconds();
     generate(ac, s, prompts, c);
     double t1 = tg_clock_seconds();
-    f->generate_mb = status_mb("VmHWM");
-    reset_peak();
+    note_peak(&f->generate_mb);
     tg_rollout *r = make_rollout(prompts, c);
     must(tg_actor_critic_score(ac, r, &err));
     reward(r);
     double t2 = tg_clock_seconds();
-    f->score_mb = status_mb("VmHWM");
-    reset_peak();
-    must(s->algo->update(ac, s->algo_opts, r, &(tg_order){.seed = 1}, NULL, &f->stats, &err));
+    note_peak(&f->score_mb);
+    must(s->algo->update(ac, s->algo_opts, r, &(tg_order){.seed = 1, .iteration = iteration}, NULL,
+                         &f->stats, &err));
+    tg_actor_critic_rest(ac);
     f->update_s = tg_clock_seconds() - t2;
-    f->update_mb = status_mb("VmHWM");
+    note_peak(&f->update_mb);
     f->generate_s = t1 - t0, f->score_s = t2 - t1;
     tg_rollout_destroy(&r);
     tg_free(c);
@@ -275,17 +283,19 @@ static void print(const mode *m, const figures *f, int threads) {
            "%.1e\n",
            f->update_s, (double)m->epochs * PROMPTS * (PROMPT + NEW) / f->update_s, f->update_mb,
            f->stats.minibatches, f->stats.first_ratio_error);
-    printf("  total    %7.1f s   peak memory %.2f GB, planned %.2f GB (%+.1f %%)\n", seconds,
-           peak / 1e3, f->planned / 1e3, 100 * (f->planned / peak - 1));
+    printf("  total    %7.1f s   (the first iteration %.1f s)   peak memory %.2f GB, planned %.2f "
+           "GB (%+.1f %%)\n",
+           seconds, f->first_s, peak / 1e3, f->planned / 1e3, 100 * (f->planned / peak - 1));
     printf("json {\"bench\": \"ppo_iteration%s\", \"who\": \"textgen%s%s%s%s\", \"layers\": %d, "
            "\"width\": %d, \"vocab\": %d, \"epochs\": %d, \"generate_s\": %.3f, \"score_s\": "
-           "%.3f, \"update_s\": %.3f, \"seconds\": %.3f, \"flops\": %.6g, \"peak_mb\": %.0f, "
+           "%.3f, \"update_s\": %.3f, \"seconds\": %.3f, \"first_s\": %.3f, \"flops\": %.6g, "
+           "\"peak_mb\": %.0f, "
            "\"planned_mb\": "
            "%.0f}\n",
            m->bf16 ? "_bf16" : "", plain ? "" : ", ", plain ? "" : m->optimizer,
            m->recompute ? ", recompute" : "", m->half ? ", bf16 rollouts" : "", (int)m->layers,
            (int)m->width, (int)m->vocab, (int)m->epochs, f->generate_s, f->score_s, f->update_s,
-           seconds, iteration_flops(m), peak, f->planned);
+           seconds, f->first_s, iteration_flops(m), peak, f->planned);
 }
 
 static int run(const mode *m) {
@@ -333,7 +343,9 @@ static int run(const mode *m) {
                                                       .optim = s.optim,
                                                       .train_caps = plan.caps},
                               &err));
-    iterate(ac, &s, &f);
+    iterate(ac, &s, 0, &f);
+    f.first_s = f.generate_s + f.score_s + f.update_s;
+    iterate(ac, &s, 1, &f);
     print(m, &f, tg_team_size(be->team));
     tg_actor_critic_destroy(&ac);
     tg_backend_close(&be);

@@ -168,4 +168,48 @@ TEST(resting_changes_nothing) {
     tg_backend_close(&be);
 }
 
+/* Gradients get memory that something else was in: no trace of it may be in them. */
+TEST(woken_gradients_begin_at_zero) {
+    tg_backend *be;
+    REQUIRE_OK(tg_backend_open(&be, "cpu", 2, &err));
+    tg_arch large = arch;
+    large.vocab_size = 30000; /* so that they come from the stock */
+    tg_model *m;
+    tg_pass *p;
+    REQUIRE_OK(tg_model_create(&m, be, &large, TG_MODEL_TRAINABLE, 1, &err));
+    const tg_pass_caps caps = {.tokens = 3, .seqs = 1, .actions = 1};
+    REQUIRE_OK(tg_pass_create(&p, m, caps, TG_PASS_TRAIN, &err));
+    const size_t n = m->params.grad_total;
+    CHECK(n * sizeof(float) > TG_STOCK_LARGE);
+    const int32_t tokens[] = {1, 2, 3}, offsets[] = {0, 3}, row[] = {1}, act[] = {5};
+    const tg_batch b = {.n_tokens = 3,
+                        .n_seqs = 1,
+                        .n_actions = 1,
+                        .tokens = tokens,
+                        .offsets = offsets,
+                        .act_row = row,
+                        .act_token = act};
+    float logp, d = 1, *first = malloc(n * sizeof *first);
+    for (int round = 0; round < 3; round++) {
+        CHECK(m->grad_rests);
+        REQUIRE_OK(tg_pass_forward(p, &b, (tg_pass_out){.logp = &logp}, &err));
+        REQUIRE_OK(tg_pass_backward(p, &d, NULL, NULL, &err));
+        CHECK(!m->grad_rests);
+        if (round == 0)
+            memcpy(first, m->grad, n * sizeof *first);
+        else
+            CHECK(!memcmp(first, m->grad, n * sizeof *first));
+        tg_model_rest_grad(m);
+        CHECK(m->grad[0] == 0 && m->grad[n - 1] == 0);
+        float *other = tg_backend_alloc(be, n * sizeof(float), &err);
+        REQUIRE(other);
+        be->ops->fill(be, other, 9.0f, n);
+        tg_backend_free(be, other);
+    }
+    free(first);
+    tg_pass_destroy(&p);
+    tg_model_destroy(&m);
+    tg_backend_close(&be);
+}
+
 TEST_MAIN

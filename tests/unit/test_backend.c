@@ -56,6 +56,38 @@ TEST(memory_is_accounted) {
     }
 }
 
+TEST(a_block_may_rest) {
+    static const size_t sizes[] = {1000, (8 << 20) / sizeof(float) + 5};
+    for (const struct tg_backend_ops *const *b = tg_backend_list(); *b; b++)
+        for (int k = 0; k < 2; k++) {
+            const size_t n = sizes[k];
+            tg_backend *be;
+            REQUIRE_OK(tg_backend_open(&be, (*b)->name, 2, &err));
+            float *x = tg_backend_alloc(be, n * sizeof *x, &err), last = 1;
+            REQUIRE(x);
+            be->ops->fill(be, x, 3.0f, n);
+            tg_backend_rest(be, x);
+            tg_backend_download(be, &last, x + n - 1, sizeof last);
+            CHECK(last == 0);
+            float *y = tg_backend_alloc(be, n * sizeof *y, &err), *z;
+            REQUIRE(y);
+            be->ops->fill(be, y, 4.0f, n);
+            REQUIRE_OK(tg_backend_wake(be, x, &err));
+            be->ops->fill(be, x, 5.0f, n);
+            tg_backend_download(be, &last, y + n - 1, sizeof last);
+            CHECK(last == 4);
+            tg_backend_free(be, y);
+            REQUIRE((z = tg_backend_host_alloc(be, n, sizeof *z)) != NULL);
+            for (size_t i = 0; i < n; i += 97) CHECK_EQ(z[i], 0);
+            CHECK(tg_backend_host_alloc(be, SIZE_MAX / 2, 4) == NULL);
+            tg_backend_host_free(be, z);
+            tg_backend_host_free(be, NULL);
+            tg_backend_free(be, x);
+            CHECK_EQ(be->bytes_used, 0);
+            tg_backend_close(&be);
+        }
+}
+
 TEST(allocation_failures_are_reported) {
     for (const struct tg_backend_ops *const *b = tg_backend_list(); *b; b++) {
         tg_backend *be = NULL;

@@ -17,21 +17,25 @@ static bool cpu_fast_bf16(void) {
     return tg_cpu_kernels_choose()->gemm_pairs != NULL;
 }
 
-/* Large blocks ask for large pages: weights are streamed through, and page walks would cost as much
- * as the reading. */
+/* What is large is made of pages that stay with the backend. */
 static void *cpu_alloc(tg_backend *be, size_t bytes) {
-    enum { HUGE_PAGE = 2 << 20 };
-    (void)be;
-    void *p = tg_alloc_aligned(bytes, bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : 64);
-#if defined(MADV_HUGEPAGE)
-    if (p && bytes >= 2 * HUGE_PAGE) (void)madvise(p, bytes, MADV_HUGEPAGE);
-#endif
-    return p;
+    return bytes >= TG_STOCK_LARGE ? tg_stock_alloc(&be->stock, bytes)
+                                   : tg_alloc_aligned(bytes, 64);
 }
 
 static void cpu_free(tg_backend *be, void *p) {
-    (void)be;
-    tg_free(p);
+    tg_backend_host_free(be, p);
+}
+
+static void cpu_rest(tg_backend *be, void *p, size_t bytes) {
+    if (tg_stock_has(&be->stock, p))
+        tg_stock_rest(&be->stock, p);
+    else
+        memset(p, 0, bytes);
+}
+
+static bool cpu_wake(tg_backend *be, void *p) {
+    return !tg_stock_has(&be->stock, p) || tg_stock_wake(&be->stock, p);
 }
 
 /* Whole pages go back to the system, which gives zeros in their place; the ends are filled. */
@@ -138,6 +142,8 @@ const struct tg_backend_ops tg_cpu_backend = {
     .alloc = cpu_alloc,
     .free = cpu_free,
     .release = cpu_release,
+    .rest = cpu_rest,
+    .wake = cpu_wake,
     .upload = cpu_upload,
     .download = cpu_download,
 };
