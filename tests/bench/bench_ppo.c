@@ -57,12 +57,15 @@ static void reset_peak(void) {
     if (f) fputs("5", f), fclose(f);
 }
 
-/* Random weights in a folder, as a user's model would be. */
-static void make_model(const char *folder, tg_backend *be, const tg_arch *arch) {
+/* Random weights in a folder, as a user's model would be; nothing of it stays in memory. */
+static void make_model(const char *folder, const tg_arch *arch) {
+    tg_backend *be;
     tg_model *m;
+    must(tg_backend_open(&be, "cpu", 0, &err));
     must(tg_model_create(&m, be, arch, 0, 1, &err));
     must(tg_model_save(m, folder, &err));
     tg_model_destroy(&m);
+    tg_backend_close(&be);
 }
 
 typedef struct collected {
@@ -300,12 +303,12 @@ static void print(const mode *m, const figures *f, int threads) {
 
 static int run(const mode *m) {
     tg_arch arch = arch_of(m);
-    tg_backend *be;
-    must(tg_backend_open(&be, "cpu", 0, &err));
     char folder[] = "/tmp/textgen-bench.XXXXXX";
     if (!mkdtemp(folder)) return 74;
     char *model = tg_path_join(folder, "model");
-    make_model(model, be, &arch);
+    make_model(model, &arch);
+    tg_backend *be;
+    must(tg_backend_open(&be, "cpu", 0, &err));
 
     tg_arena arena = {0};
     tg_train_settings s = {.critic = TG_CRITIC_SHARED,
