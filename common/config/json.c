@@ -29,6 +29,15 @@ static uint32_t decode(const unsigned char *p, size_t n, size_t *len) {
     return c;
 }
 
+size_t tg_json_utf8(const char *text, size_t len) {
+    size_t i = 0;
+    for (size_t n; i < len; i += n) {
+        decode((const unsigned char *)text + i, len - i, &n);
+        if (!n) break;
+    }
+    return i;
+}
+
 /* Control characters, and those that YAML takes for line ends, byte order marks or nothing at all.
  */
 static bool needs_escape(uint32_t c) {

@@ -1,4 +1,4 @@
-/* Writing JSON: strings, numbers and config nodes, appended to a buffer. */
+/* JSON text: strings, numbers and config nodes, appended to a buffer. */
 #ifndef TG_CONFIG_JSON_H
 #define TG_CONFIG_JSON_H
 
@@ -11,6 +11,8 @@
 void tg_node_json(const tg_node *n, tg_buf *out);
 /* A JSON string literal in valid UTF-8; bytes that are none become U+FFFD. */
 void tg_json_string(tg_buf *out, const char *text, size_t len);
+/* How many bytes, from the start, are UTF-8: JSON is nothing else. */
+size_t tg_json_utf8(const char *text, size_t len);
 /* A number that reads back to the same double and stays a float ("1.0", "1.0e-06"); NaN and
  * infinities become null. */
 void tg_json_number(tg_buf *out, double value);

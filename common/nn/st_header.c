@@ -10,6 +10,7 @@
 #include "common/base/alloc.h"
 #include "common/base/buf.h"
 #include "common/base/check.h"
+#include "common/config/json.h"
 
 #include <string.h>
 
@@ -41,6 +42,10 @@ static bool accept(struct cursor *c, char wanted) {
     if (c->at == c->end || *c->at != wanted) return false;
     c->at++;
     return true;
+}
+
+static bool key_is(const struct cursor *c, const char *name) {
+    return c->key.len == strlen(name) && !memcmp(c->key.data, name, c->key.len);
 }
 
 static int hex4(const char *p) {
@@ -85,7 +90,7 @@ static void put_utf8(tg_buf *b, unsigned cp) {
 static tg_status read_unicode_escape(struct cursor *c) {
     if (c->end - c->at < 4) return bad(c, "the text ends inside \\u");
     int high = hex4(c->at);
-    if (high <= 0) return bad(c, "bad \\u escape");
+    if (high < 0) return bad(c, "bad \\u escape");
     c->at += 4;
     unsigned cp = (unsigned)high;
     if (cp >= 0xD800 && cp < 0xDC00) {
@@ -164,7 +169,7 @@ static tg_status read_dtype(struct cursor *c, tg_dtype *out) {
     tg_status st = read_string(c);
     if (st != TG_OK) return st;
     for (int d = TG_F32; d <= TG_BOOL8; d++) {
-        if (strcmp(c->key.data, tg_dtype_name((tg_dtype)d))) continue;
+        if (!key_is(c, tg_dtype_name((tg_dtype)d))) continue;
         *out = (tg_dtype)d;
         return TG_OK;
     }
@@ -177,11 +182,11 @@ static tg_status read_field(struct cursor *c, struct entry *e) {
     tg_status st = read_string(c);
     if (st != TG_OK) return st;
     bool *seen = NULL;
-    if (!strcmp(c->key.data, "dtype"))
+    if (key_is(c, "dtype"))
         seen = &e->has_dtype;
-    else if (!strcmp(c->key.data, "shape"))
+    else if (key_is(c, "shape"))
         seen = &e->has_shape;
-    else if (!strcmp(c->key.data, "data_offsets"))
+    else if (key_is(c, "data_offsets"))
         seen = &e->has_offsets;
     if (!seen) return bad(c, "only dtype, shape and data_offsets are allowed in a tensor");
     if (*seen) return bad(c, "the same key twice");
@@ -207,7 +212,13 @@ static tg_status read_entry(struct cursor *c, struct entry *e) {
     return TG_OK;
 }
 
+/* Texts by name; the safetensors package takes null for none. */
 static tg_status read_metadata(struct cursor *c) {
+    skip_space(c);
+    if (c->end - c->at >= 4 && !memcmp(c->at, "null", 4)) {
+        c->at += 4;
+        return TG_OK;
+    }
     if (!accept(c, '{')) return bad(c, "__metadata__: expected an object");
     if (accept(c, '}')) return TG_OK;
     do {
@@ -285,7 +296,7 @@ static tg_status read_header(struct cursor *c, tg_safetensors *st, const unsigne
         tg_status status = read_string(c);
         if (status != TG_OK) return status;
         if (!accept(c, ':')) return bad(c, "expected :");
-        if (strcmp(c->key.data, "__metadata__")) {
+        if (!key_is(c, "__metadata__")) {
             status = read_tensor(c, st, &cap, blob, blob_len);
         } else {
             if (metadata) return bad(c, "__metadata__ twice");
@@ -301,7 +312,12 @@ tg_status tg_st_header_parse(tg_safetensors *st, const char *file, const char *t
                              const unsigned char *blob, size_t blob_len, tg_error *err) {
     tg_error local = {0}; /* tg_error_prefix needs one */
     struct cursor c = {.text = text, .at = text, .end = text + len, .err = err ? err : &local};
-    tg_status status = read_header(&c, st, blob, blob_len);
+    const size_t valid = tg_json_utf8(text, len);
+    c.at = text + valid;
+    tg_status status =
+        valid < len ? bad(&c, "expected UTF-8 (of names and __metadata__ too)") : TG_OK;
+    c.at = text;
+    if (status == TG_OK) status = read_header(&c, st, blob, blob_len);
     if (status == TG_OK) {
         skip_space(&c);
         if (c.at != c.end) status = bad(&c, "more text behind the header object");

@@ -108,6 +108,9 @@ TEST(good_headers) {
         {"{\"z\":" T("F32", "0,5", "8,8") ",\"a\":" T("F32", "2", "0,8") "}", 8, 2},
         {"{\"a\":{\"shape\":[],\"data_offsets\":[0,2],\"dtype\":\"BF16\"}}", 2, 1},
         {"{\"\\u00e9\\ud83d\\ude00\":" T("I8", "1", "0,1") "}", 1, 1},
+        {"{\"__metadata__\":null}", 0, 0}, /* these three as the safetensors package */
+        {"{\"__metadata__\":{\"a\":\"\\u0000\", \"a\": \"\"}}", 0, 0},
+        {"{\"__metadata__\":{\"\xC3\xA9\":\"\xF0\x9F\x98\x80\x7f\"}}", 0, 0},
     };
     unsigned char bytes[1024];
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
@@ -162,7 +165,16 @@ TEST(bad_headers_are_refused_with_the_reason) {
         {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "twice"},
         {"{\"a\\q\":" T("F32", "1", "0,4") "}", 4, "escape"},
         {"{\"a\\ud800\":" T("F32", "1", "0,4") "}", 4, "surrogate"},
-        {"{\"a\\u0000\":" T("F32", "1", "0,4") "}", 4, "\\u"},
+        {"{\"a\\u0000\":" T("F32", "1", "0,4") "}", 4, "NUL"},
+        {"{\"a\\u00g0\":" T("F32", "1", "0,4") "}", 4, "\\u"},
+        {"{\"a\":{\"dtype\\u0000\":\"F32\"}}", 0, "only dtype"},
+        {"{\"__metadata__\\u0000\":{}}", 0, "NUL"},
+        {"{\"__metadata__\":{\"a\":\"\xff\"}}", 0, "header byte 22: expected UTF-8"},
+        {"{\"__metadata__\":{\"a\xed\xa0\x80\":\"\"}}", 0, "header byte 19: expected UTF-8"},
+        {"{\"\xc0\x80\":" T("F32", "1", "0,4") "}", 4, "header byte 2: expected UTF-8"},
+        {"{\"__metadata__\":[]}", 0, "__metadata__: expected an object"},
+        {"{\"__metadata__\":{\"a\":{}}}", 0, "expected a string"},
+        {"{\"__metadata__\":nul}", 0, "__metadata__: expected an object"},
         {"{\"a\n\":" T("F32", "1", "0,4") "}", 4, "control"},
         {"{\"a", 0, "ends inside"},
     };
