@@ -200,6 +200,34 @@ tg_status tg_dir_create(const char *path, tg_error *err) {
     return st;
 }
 
+static tg_status create_parent(const char *path, tg_error *err) {
+    const char *slash = strrchr(path, '/');
+    if (!slash || slash == path) return TG_OK;
+    char *dir = tg_strndup(path, (size_t)(slash - path));
+    tg_status st = dir ? tg_dir_create(dir, err) : tg_fail_nomem(err, strlen(path));
+    tg_free(dir);
+    return st;
+}
+
+tg_status tg_dir_create_beside(const char *path, char **made, tg_error *err) {
+    enum { TRIES = 1000 };
+    *made = NULL;
+    tg_status st = create_parent(path, err);
+    for (int i = 0; st == TG_OK && !*made; i++) {
+        tg_buf name = {0};
+        tg_buf_printf(&name, "%s.tmp.%d", path, (int)getpid());
+        if (i) tg_buf_printf(&name, ".%d", i);
+        if (name.failed)
+            st = tg_fail_nomem(err, strlen(path) + 16);
+        else if (!mkdir(name.data, 0755))
+            *made = tg_buf_take(&name);
+        else if (errno != EEXIST || i == TRIES)
+            st = tg_fail_errno(err, TG_IO, "%s: cannot create folder", name.data);
+        tg_buf_fini(&name);
+    }
+    return st;
+}
+
 tg_status tg_dir_remove(const char *path, tg_error *err) {
     DIR *dir = opendir(path);
     if (!dir) {

@@ -46,6 +46,8 @@ bool tg_path_exists(const char *path);
 bool tg_path_is_dir(const char *path);
 /* mkdir -p. */
 tg_status tg_dir_create(const char *path, tg_error *err) TG_MUST_CHECK;
+/* A new folder beside `path`, with its parents: *made is path + ".tmp.<pid>", with one more number where that is taken (owned, tg_free). */
+tg_status tg_dir_create_beside(const char *path, char **made, tg_error *err) TG_MUST_CHECK;
 /* rm -r of a folder of plain files and folders; not there is fine. */
 tg_status tg_dir_remove(const char *path, tg_error *err) TG_MUST_CHECK;
 /* fsync a folder, so that a rename in it survives a power cut. */

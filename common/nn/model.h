@@ -95,9 +95,9 @@ tg_status tg_model_params(tg_params *p, const tg_arch *arch, unsigned flags,
 size_t tg_model_bytes(const tg_arch *arch, unsigned flags);
 
 /* config.json, generation_config.json, model.safetensors (above 5 GB: shards and their index; without the value head,
- * which goes to value_head.safetensors). The tokenizer is saved by its owner. A new folder is written to folder +
- * ".tmp" and renamed; in a folder that exists each file is replaced atomically and other files
- * stay. */
+ * which goes to value_head.safetensors). The tokenizer is saved by its owner. A new folder is written beside
+ * (tg_model_write_folder) and renamed; in a folder that exists each file is replaced atomically and other
+ * files stay. */
 tg_status tg_model_save(const tg_model *m, const char *folder, tg_error *err) TG_MUST_CHECK;
 /* The same as bf16 or f16, or in shards of another size. */
 tg_status tg_model_save_as(const tg_model *m, const char *folder, tg_save_opts opts,

@@ -300,19 +300,17 @@ static tg_status sync_parent(const char *folder, tg_error *err) {
 static tg_status write_new(const char *folder,
                            tg_status (*write)(void *arg, const char *folder, tg_error *err),
                            void *arg, tg_error *err) {
-    tg_buf tmp = {0};
-    tg_buf_printf(&tmp, "%s.tmp", folder);
-    if (tmp.failed) return tg_fail_nomem(err, strlen(folder) + 5);
-    tg_status st = tg_dir_remove(tmp.data, err);
-    if (st == TG_OK) st = tg_dir_create(tmp.data, err);
-    if (st == TG_OK) st = write(arg, tmp.data, err);
-    if (st == TG_OK && rename(tmp.data, folder))
-        st = tg_fail_errno(err, TG_IO, "%s: cannot rename to %s", tmp.data, folder);
+    char *fresh = NULL;
+    tg_status st = tg_dir_create_beside(folder, &fresh, err);
+    if (st != TG_OK) return st;
+    st = write(arg, fresh, err);
+    if (st == TG_OK && rename(fresh, folder))
+        st = tg_fail_errno(err, TG_IO, "%s: cannot rename to %s", fresh, folder);
     if (st == TG_OK)
         st = sync_parent(folder, err);
-    else if (tg_dir_remove(tmp.data, NULL) != TG_OK)
+    else if (tg_dir_remove(fresh, NULL) != TG_OK)
         st = err ? err->status : st;
-    tg_buf_fini(&tmp);
+    tg_free(fresh);
     return st;
 }
 
@@ -376,10 +374,9 @@ static tg_status move_in(const char *from, const char *to, tg_error *err) {
 static tg_status write_over(const char *folder,
                             tg_status (*write)(void *arg, const char *folder, tg_error *err),
                             void *arg, tg_error *err) {
-    char *fresh = tg_path_join(folder, "incoming.tmp");
-    if (!fresh) return tg_fail_nomem(err, strlen(folder));
-    tg_status st = tg_dir_remove(fresh, err); /* of a process that was killed */
-    if (st == TG_OK) st = tg_dir_create(fresh, err);
+    char *stem = tg_path_join(folder, "incoming"), *fresh = NULL;
+    tg_status st =
+        stem ? tg_dir_create_beside(stem, &fresh, err) : tg_fail_nomem(err, strlen(folder));
     if (st == TG_OK) {
         st = write(arg, fresh, err);
         if (st == TG_OK)
@@ -387,6 +384,7 @@ static tg_status write_over(const char *folder,
         else if (tg_dir_remove(fresh, NULL) != TG_OK)
             st = err ? err->status : st;
     }
+    tg_free(stem);
     tg_free(fresh);
     return st;
 }

@@ -33,7 +33,7 @@ tg_status tg_model_write_weights(const char *folder, const tg_params *params, tg
 /* How many files the weights (without the value head) will be. */
 size_t tg_model_count_shards(const tg_params *params, tg_save_opts opts);
 
-/* Runs `write` on folder + ".tmp", which is then renamed; when the folder exists, on a folder inside it,
+/* Runs `write` on a new folder beside it, which is then renamed; when the folder exists, on a new folder inside it,
  * whose files then take the places of the old ones: until all are on disk the old model stays, and never are there halves of two. */
 tg_status tg_model_write_folder(const char *folder,
                                 tg_status (*write)(void *arg, const char *folder, tg_error *err),

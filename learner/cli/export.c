@@ -14,6 +14,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -151,11 +152,32 @@ static tg_status read_text(const char *folder, const char *name, tg_buf *out, tg
     return st;
 }
 
+/* Asked between two pieces, so that what was begun can be removed. */
+static volatile sig_atomic_t stop_signal;
+
+static void on_stop(int number) {
+    stop_signal = number;
+}
+
+/* A second signal does what it always does. */
+static void watch_signals(void) {
+    struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESETHAND | SA_RESTART};
+    const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < TG_COUNT_OF(signals); i++) {
+        struct sigaction now;
+        if (!sigaction(signals[i], NULL, &now) && now.sa_handler != SIG_IGN)
+            (void)sigaction(signals[i], &action, NULL);
+    }
+}
+
 /* As tg_weights_read; numbers above 65504 have no f16, and become infinite there. */
 static tg_status read_numbers(void *arg, size_t i, size_t begin, size_t count, tg_dtype as,
                               void *out, tg_error *err) {
     enum { INFINITE = 0x7c00, NUMBER = 0x7fff };
     export_job *j = arg;
+    if (stop_signal)
+        return tg_fail(err, TG_INTERRUPTED, "stopped by a signal (%s); nothing was written",
+                       strsignal(stop_signal));
     tg_status st = tg_weights_read(&j->weights, i, begin, count, as, out, err);
     const uint16_t *half = out;
     for (size_t k = 0; st == TG_OK && as == TG_F16 && k < count; k++)
@@ -249,6 +271,7 @@ static tg_status run(export_job *j, const char *source, const char *base, const 
     if (out) st = check_target(j, out, overwrite, err);
     if (st == TG_OK) st = report(j, out, dry, err);
     bool write = out && !dry;
+    if (write) watch_signals();
     if (st == TG_OK && write) st = tg_model_write_folder(out, write_network, j, err);
     if (st == TG_OK && write) st = remove_old_tokenizer(j, out, err);
     close_network(j);

@@ -6,6 +6,7 @@
 #include "common/base/str.h"
 
 #include <dirent.h>
+#include <string.h>
 #include <unistd.h>
 
 static const char *const own_folders[] = {"checkpoints", "model"};
@@ -55,8 +56,33 @@ static tg_status clear(const char *run_dir, tg_error *err) {
     return st == TG_OK ? remove_predictions(run_dir, err) : st;
 }
 
+/* What a learner that was killed while it saved the model has left in `folder`. */
+static tg_status remove_unfinished(const char *folder, const char *prefix, tg_error *err) {
+    DIR *dir = opendir(folder);
+    if (!dir) return TG_OK; /* no model yet */
+    tg_status st = TG_OK;
+    for (struct dirent *e; st == TG_OK && (e = readdir(dir));) {
+        if (!tg_str_starts(e->d_name, prefix)) continue;
+        char *path = tg_path_join(folder, e->d_name);
+        st = path ? tg_dir_remove(path, err) : tg_fail_nomem(err, 0);
+        tg_free(path);
+    }
+    closedir(dir);
+    return st;
+}
+
+static tg_status remove_unfinished_model(const char *run_dir, tg_error *err) {
+    char *model = tg_path_join(run_dir, "model");
+    tg_status st =
+        model ? remove_unfinished(run_dir, "model.tmp.", err) : tg_fail_nomem(err, strlen(run_dir));
+    if (st == TG_OK) st = remove_unfinished(model, "incoming.tmp.", err);
+    tg_free(model);
+    return st;
+}
+
 tg_status tg_run_folder_prepare(const char *run_dir, bool resume, bool overwrite, tg_error *err) {
     tg_status st = tg_dir_create(run_dir, err);
+    if (st == TG_OK) st = remove_unfinished_model(run_dir, err);
     if (st != TG_OK || resume) return st;
     const char *found = earlier_run(run_dir);
     if (!found) return TG_OK;

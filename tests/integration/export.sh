@@ -86,15 +86,15 @@ check "other files stay" test -e sharded/model-1-of-2.safetensors
 check "whole file gone" test ! -e one/model.safetensors
 "$textgen" export "$opt" old --shard-size 4KB >/dev/null && cp -r old before
 short() { (trap '' XFSZ; ulimit -f 3; exec "$textgen" export "$opt" old --overwrite --dtype bf16); }
-refused "overwriting without room" 74 'old/incoming.tmp/.*File too large' short
+refused "overwriting without room" 74 'old/incoming.tmp[.0-9]*/.*File too large' short
 check "leaves the old model as it was" diff -r before old
 killed() { (ulimit -c 0 -f 3; exec "$textgen" export "$opt" old --overwrite --dtype bf16); }
 if { killed >out; } 2>/dev/null; then bad "overwriting was not killed" out; else ok; fi
-rm -rf old/incoming.tmp
+rm -rf old/incoming.tmp.*
 check "so does being killed" diff -r before old
 rm -f "$work"/old/value_head.safetensors && cp -r old plain && cp "$opt/value_head.safetensors" old
 check "overwritten by a model without a value head" "$textgen" export plain old --overwrite --dtype bf16
-check "which has none then" test ! -e old/value_head.safetensors -a ! -e old/incoming.tmp -a ! -e old/model.safetensors.index.json
+check "which has none then" test ! -e old/value_head.safetensors -a -z "$(ls old | grep incoming)" -a ! -e old/model.safetensors.index.json
 cp -r "$opt" large && printf '\0\120\303\107' | dd of=large/model.safetensors bs=1 seek=$(($(stat -c %s large/model.safetensors) - 4)) conv=notrunc 2>/dev/null # 100000
 check "a number too large for f16 is said" sh -c "'$textgen' export large small --dtype f16 2>&1 >/dev/null | grep -q '1 weights are infinite as f16'"
 check "not where it fits" sh -c "'$textgen' export large wide --dtype bf16 2>&1 >/dev/null | grep -c infinite | grep -qx 0"
@@ -108,6 +108,16 @@ for key in '"num_beams": 3' '"length_penalty": 0.6666666666666666' '"bad_words_i
     check "$key is where it is looked for" grep -q "$key" renewed/generation_config.json
 done
 check "and the numbers of config.json have their digits" grep -q '"length_penalty": 0.6666666666666666' renewed/config.json
+# what lies beside, or inside, is not ours
+mkdir -p mine.tmp/sub wide/incoming.tmp && echo kept | tee mine.tmp/sub/file >wide/incoming.tmp/file && echo kept >file.tmp
+check "beside a folder with the name of a temporary one" "$textgen" export "$opt" mine
+check "which stays as it was" test "$(cat mine.tmp/sub/file)" = kept -a -e mine/model.safetensors
+check "beside a file with such a name" "$textgen" export "$opt" file
+check "which stays too" test "$(cat file.tmp)" = kept -a -e file/model.safetensors
+check "into a folder with such a folder" "$textgen" export "$opt" wide --overwrite
+check "which stays as well" test "$(cat wide/incoming.tmp/file)" = kept
+(cd "$work" && exec "$textgen" export "$opt" deep/er/model >out 2>err) && ok || bad "parents of a new folder" err
+check "nothing else is left" test "$(ls deep/er)" = model -a -z "$(ls | grep '[.]tmp[.]')"
 refused "onto itself" 64 'is the source' "$textgen" export one one/ --overwrite
 refused "no target" 64 'folder to write is missing' "$textgen" export one
 refused "an empty target" 64 'folder to write is missing' "$textgen" export one ''
@@ -119,9 +129,9 @@ refused "a pipe in place of settings" 66 'generation_config.json: is not a file'
 refused "a pipe, when generating" 66 'generation_config.json: is not a file' timeout 20 "$textgen" generate --model broken --jsonl
 rm broken/generation_config.json && echo '{"top_k": ' >broken/generation_config.json
 refused "broken settings" 65 'broken/generation_config.json:[0-9]+: bad JSON' "$textgen" export broken x
-check "leave nothing" test ! -e x -a ! -e x.tmp
+check "leave nothing" test ! -e x -a -z "$(ls | grep '^x')"
 mkdir evil && cp "$opt/config.json" evil && cp "$root/tests/golden/torch/hostile_runs.bin" evil/pytorch_model.bin
 refused "a pickle that runs something" 65 'posix.system' "$textgen" export evil x
-check "leaves nothing" test ! -e x -a ! -e x.tmp
+check "leaves nothing" test ! -e x -a -z "$(ls | grep '^x')"
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]
