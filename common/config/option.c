@@ -26,6 +26,15 @@ tg_status tg_node_fail(const tg_node *n, const char *path, tg_error *err, const 
     return tg_fail(err, TG_CONFIG, "%s:%d: %s%s%s", n->file, n->line, path, sep, msg);
 }
 
+tg_status tg_node_blame(const tg_node *n, const char *path, tg_status status, tg_error *err) {
+    if (status == TG_OK || !err) return status;
+    const bool placed = n && n->file;
+    char line[16] = "";
+    if (placed && n->line) snprintf(line, sizeof line, ":%d", n->line);
+    tg_error_prefix(err, "%s%s%s%s: ", placed ? n->file : "", line, placed ? ": " : "", path);
+    return status;
+}
+
 /* ---- words for messages -------------------------------------------------------------------- */
 
 static void join_path(char out[PATH_MAX_TEXT], const char *path, const char *key) {

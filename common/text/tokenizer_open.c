@@ -204,11 +204,13 @@ static tg_status read_folder(tg_tokenizer *t, const char *folder, const tg_side_
     if (st != TG_OK || found) return st;
     if (!tg_path_is_dir(folder))
         return tg_fail(err, TG_NOINPUT, "tokenizer: '%s' is not there", folder);
-    return tg_fail(err, TG_NOINPUT,
-                   "tokenizer: '%s' holds none of tokenizer.json, vocab.json + merges.txt, "
-                   "encoder.json + vocab.bpe, vocab.txt, spiece.model, tokenizer.model, "
-                   "sentencepiece.bpe.model, source.spm + target.spm + vocab.json",
-                   folder);
+    return tg_fail(
+        err, TG_NOINPUT,
+        "tokenizer: '%s' holds none of tokenizer.json, vocab.json + merges.txt, "
+        "encoder.json + vocab.bpe, vocab.txt, spiece.model, tokenizer.model, "
+        "sentencepiece.bpe.model, source.spm + target.spm + vocab.json: copy the files of "
+        "the model's tokenizer there, or name a folder that has them",
+        folder);
 }
 
 tg_status tg_tokenizer_open(tg_tokenizer **out, const char *path, tg_error *err) {

@@ -30,13 +30,10 @@ static int64_t model_vocab(const char *folder) {
 /* *rows: the model's vocabulary, 0 when it is not known. */
 static tg_status open_located(const tg_tokenizer_settings *s, tg_tokenizer **out, int64_t *rows,
                               tg_error *err) {
-    char *folder;
+    char *folder = NULL;
     tg_status st = tg_model_locate(s->model_name, &folder, err);
-    if (st != TG_OK) {
-        tg_error_prefix(err, "tokenizer.model_name: ");
-        return st;
-    }
-    st = tg_tokenizer_open(out, folder, err);
+    if (st == TG_OK) st = tg_tokenizer_open(out, folder, err);
+    if (st != TG_OK) tg_node_blame(s->at, "tokenizer.model_name", st, err);
     if (st == TG_OK && s->pad_token_as_eos_token) tg_tokenizer_set_pad_as_eos(*out);
     if (st == TG_OK) *rows = model_vocab(folder);
     tg_free(folder);

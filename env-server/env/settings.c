@@ -19,15 +19,18 @@ static const tg_opt tokenizer_options[] = {
     TG_OPT_STR_ONE_OF(T, truncation_side, "left", "left|right", "Side that is cut off long texts."),
     TG_OPT_BOOL(T, pad_token_as_eos_token, "true", "Pad with EOS where there is no pad token."),
     TG_OPT_ROW(T, max_length, TG_T_INT, TG_OPT_NULLABLE, NULL, 1, 1e9, NULL,
-               "Longest text in tokens; unset: the tokenizer's own limit."),
+               "Longest prompt in tokens where env.args.max_prompt_length is unset; unset: the "
+               "tokenizer's "
+               "own limit. Texts of supervised training are not cut by it, as in RL4LMs."),
     TG_OPT_END};
 #undef T
 
 #define T tg_mdp_settings
 static const tg_opt mdp_options[] = {
     TG_OPT_INT(T, max_episode_length, "512", 1, 65536, "Tokens after which an episode is cut."),
-    TG_OPT_ROW(T, max_prompt_length, TG_T_INT, TG_OPT_NULLABLE, NULL, 1, 65536, NULL,
-               "Longest prompt in tokens; unset: the tokenizer's max_length."),
+    TG_OPT_ROW(
+        T, max_prompt_length, TG_T_INT, TG_OPT_NULLABLE, NULL, 1, 65536, NULL,
+        "Longest prompt in tokens; unset: tokenizer.max_length, or the tokenizer's own limit."),
     TG_OPT_BOOL(T, terminate_on_eos, "false", "The EOS token ends an episode."),
     TG_OPT_NODE(T, stop_strings,
                 "A text or a list of texts: an episode ends with the token that completes one."),
@@ -76,6 +79,7 @@ tg_status tg_env_settings_read(tg_env_settings *s, tg_run_config *c, tg_error *e
     tg_arena *a = &c->arena;
     tg_status st =
         tg_opts_read(tokenizer_options, &s->tokenizer, c->tokenizer, "tokenizer", a, err);
+    s->tokenizer.at = tg_node_get(c->tokenizer, "model_name");
     if (st == TG_OK && c->reward_fn)
         st = tg_choice_read(tg_reward_registry(), c->reward_fn, "reward_fn", a, &s->reward, err);
     if (st == TG_OK && !c->datapool)

@@ -16,6 +16,7 @@ typedef struct tg_tokenizer_settings {
     const char *padding_side, *truncation_side; /* "left" or "right" */
     bool pad_token_as_eos_token;                /* only where there is no pad token */
     int64_t max_length;                         /* INT64_MIN: the tokenizer's own */
+    const tg_node *at;                          /* where model_name is written */
 } tg_tokenizer_settings;
 
 typedef struct tg_mdp_settings {

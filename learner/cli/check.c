@@ -7,10 +7,13 @@
 #include "common/nn/model.h"
 #include "common/text/tokenizer.h"
 #include "learner/cli/commands.h"
+#include "learner/train/fit.h"
 #include "learner/train/memory_plan.h"
 #include "learner/train/run.h"
 
 #include <stdio.h>
+
+enum { EPISODE = 512 }; /* tokens of an episode where the config does not say */
 
 static int64_t int_at(const tg_node *section, const char *path, int64_t otherwise) {
     int64_t value;
@@ -27,7 +30,22 @@ static tg_status open_tokenizer(const tg_run_config *c, tg_tokenizer **out, tg_e
     tg_status st = tg_model_locate(name->text, &folder, err);
     if (st == TG_OK) st = tg_tokenizer_open(out, folder, err);
     tg_free(folder);
-    return st;
+    return st == TG_OK ? st : tg_node_blame(name, "tokenizer.model_name", st, err);
+}
+
+/* As the environment decides it: its own key, the tokenizer's, the tokenizer's own limit. */
+static int64_t longest_prompt(const tg_run_config *c, const tg_tokenizer *tokenizer,
+                              const tg_arch *arch) {
+    int64_t own = TG_MIN(tg_tokenizer_max_length(tokenizer), (int64_t)INT32_MAX - 1);
+    int64_t n = int_at(c->env, "args.max_prompt_length", int_at(c->tokenizer, "max_length", own));
+    return TG_MIN(n, (int64_t)arch->max_positions);
+}
+
+static tg_status check_weights(const tg_run_config *c, const tg_train_settings *s,
+                               const char *folder, const tg_arch *arch, tg_error *err) {
+    const char *key = s->supervised ? "alg.model_name" : "alg.policy.args.model_name";
+    tg_status st = tg_model_check(folder, arch, err);
+    return st == TG_OK ? st : tg_node_blame(tg_node_at(c->root, key), key, st, err);
 }
 
 static tg_status plan_memory(const tg_run_config *c, const tg_train_settings *s, tg_buf *out,
@@ -36,18 +54,19 @@ static tg_status plan_memory(const tg_run_config *c, const tg_train_settings *s,
     tg_arch arch;
     char *folder = NULL;
     tg_status st = open_tokenizer(c, &tokenizer, err);
-    if (st == TG_OK) st = tg_run_arch(s, tokenizer, &arch, &folder, err);
-    if (st == TG_OK && folder) st = tg_model_check(folder, &arch, err);
+    if (st == TG_OK) st = tg_run_arch(c->root, s, tokenizer, &arch, &folder, err);
+    if (st == TG_OK && folder) st = check_weights(c, s, folder, &arch, err);
+    int64_t prompt = st == TG_OK ? longest_prompt(c, tokenizer, &arch) : 0;
     tg_tokenizer_destroy(&tokenizer);
     tg_free(folder);
     if (st != TG_OK) return st;
-    int64_t new_tokens = int_at(c->env, "args.max_episode_length", tg_gen_max_new(&s->eval_gen, 0));
-    st = tg_run_check_lengths(s, new_tokens, err);
+    int64_t new_tokens = tg_gen_max_new(&s->eval_gen, 0);
+    if (!s->supervised) new_tokens = int_at(c->env, "args.max_episode_length", EPISODE);
+    st = tg_fit_episode(c->root, s, new_tokens, err);
+    if (st == TG_OK) st = tg_fit_lengths(c->root, s, &arch, prompt, new_tokens, err);
     if (st != TG_OK) return st;
-    if (s->supervised) new_tokens = TG_MIN(new_tokens, tg_run_room(&arch, 1));
-    int64_t room = TG_MAX(1, tg_run_room(&arch, (int)TG_MIN(new_tokens, arch.max_positions)));
-    int64_t prompt = int_at(c->env, "args.max_prompt_length", room);
-    if (s->supervised) prompt = TG_MIN(prompt, room);
+    if (s->supervised) prompt = TG_MIN(prompt, tg_run_room(&arch, (int)new_tokens));
+    tg_fit_describe(c->root, s, &arch, out);
     tg_memory_plan plan;
     st = tg_memory_plan_make(&plan, s, &arch, (int)int_at(c->env, "n_envs", 1), (int)prompt,
                              (int)new_tokens, err);

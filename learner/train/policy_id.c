@@ -26,8 +26,9 @@
         TG_OPT_STR_ONE_OF(S, critic, "separate", "separate|shared",                                \
                           "The critic is a network of its own, or a head on the policy's trunk."), \
         TG_OPT_INT(S, num_layers_unfrozen, "-1", -1, 1024,                                         \
-                   "Train only the last layers and the heads; what is frozen needs no gradients "  \
-                   "and no optimizer state. -1: train all."),                                      \
+                   "Train only so many of the last layers, at most all, the norm behind them and " \
+                   "heads of their own; 0: that norm and the value head. What is frozen needs no " \
+                   "gradients and no optimizer state. -1: train all."),                            \
         TG_OPT_STR_ONE_OF(S, reference, "folder", "folder|memory",                                 \
                           "Between rollouts the reference's weights are in the model folder, "     \
                           "from which they are read again, or kept in memory."),                   \

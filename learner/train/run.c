@@ -7,6 +7,7 @@
 #include "common/base/hash.h"
 #include "common/base/log.h"
 #include "common/config/locate.h"
+#include "learner/train/fit.h"
 #include "learner/train/memory_plan.h"
 
 #include <inttypes.h>
@@ -35,52 +36,25 @@ static void fresh_arch(const tg_model_config *m, const tg_tokenizer *tokenizer, 
     if (m->vocab_size == INT64_MIN) arch->vocab_size = tg_tokenizer_size(tokenizer);
 }
 
-/* The policy, or model_type of a supervised run, says what the model must be. */
-static tg_status check_kind(const tg_train_settings *s, const tg_arch *arch, const char *folder,
-                            tg_error *err) {
-    static const char *const kinds[] = {"causal", "encoder-decoder", "encoder"};
-    bool seq2seq = s->supervised && !strcmp(s->sup.model_type, "seq2seq");
-    tg_kind wanted = s->supervised ? seq2seq ? TG_KIND_SEQ2SEQ : TG_KIND_CAUSAL : s->policy->kind;
-    if (arch->kind == wanted && arch->labels)
-        return tg_fail(err, TG_CONFIG,
-                       "%s: a %s model with labels (architectures in config.json) writes no text; "
-                       "train the language model it came from",
-                       folder, arch->family);
-    if (arch->kind == wanted) return TG_OK;
-    return tg_fail(err, TG_CONFIG, "%s: %s needs %s %s model, but %s is %s %s one (%s)",
-                   s->supervised ? "alg.model_type" : "alg.policy.id",
-                   s->supervised ? s->sup.model_type : s->policy->name,
-                   wanted == TG_KIND_CAUSAL ? "a" : "an", kinds[wanted], folder,
-                   arch->kind == TG_KIND_CAUSAL ? "a" : "an", kinds[arch->kind], arch->family);
-}
-
-tg_status tg_run_arch(const tg_train_settings *s, const tg_tokenizer *tokenizer, tg_arch *arch,
-                      char **folder, tg_error *err) {
+tg_status tg_run_arch(const tg_node *root, const tg_train_settings *s,
+                      const tg_tokenizer *tokenizer, tg_arch *arch, char **folder, tg_error *err) {
     const char *name = s->supervised ? s->sup.model_name : s->policy_args.model_name;
+    const char *key = s->supervised ? "alg.model_name" : "alg.policy.args.model_name";
     *folder = NULL;
+    tg_status st = TG_OK;
     if (name) {
-        tg_status st = tg_model_locate(name, folder, err);
+        st = tg_model_locate(name, folder, err);
         if (st == TG_OK) st = tg_arch_load(arch, *folder, err);
-        if (st == TG_OK) st = check_kind(s, arch, *folder, err);
-        if (st != TG_OK) {
-            tg_free(*folder);
-            *folder = NULL;
-            return st;
-        }
+        if (st != TG_OK) st = tg_node_blame(tg_node_at(root, key), key, st, err);
     } else {
         fresh_arch(&s->sup.fresh, tokenizer, arch);
     }
-    if (tokenizer && tg_tokenizer_size(tokenizer) > arch->vocab_size) {
-        int have = arch->vocab_size;
+    if (st == TG_OK) st = tg_fit_model(root, s, arch, *folder, tokenizer, err);
+    if (st != TG_OK) {
         tg_free(*folder);
         *folder = NULL;
-        return tg_fail(err, TG_CONFIG,
-                       "the tokenizer has %d tokens, the model only %d: tokenizer.model_name and "
-                       "the model do not "
-                       "belong together",
-                       tg_tokenizer_size(tokenizer), have);
     }
-    return TG_OK;
+    return st;
 }
 
 static tg_status open_tokenizer(tg_run *run, tg_error *err) {
@@ -91,7 +65,7 @@ static tg_status open_tokenizer(tg_run *run, tg_error *err) {
     tg_status st = tg_model_locate(name->text, &folder, err);
     if (st == TG_OK) st = tg_tokenizer_open(&run->tokenizer, folder, err);
     tg_free(folder);
-    if (st != TG_OK) return st;
+    if (st != TG_OK) return tg_node_blame(name, "tokenizer.model_name", st, err);
     const tg_node *pad = tg_node_get(run->opts.config->tokenizer, "pad_token_as_eos_token");
     bool as_eos = true;
     if (!pad || (tg_node_bool(pad, &as_eos) && as_eos)) tg_tokenizer_set_pad_as_eos(run->tokenizer);
@@ -136,17 +110,6 @@ static tg_status open_pool(tg_run *run, tg_error *err) {
                        "): start them with the same config",
                        run->spec->tokenizer_digest, ours);
     return TG_OK;
-}
-
-tg_status tg_run_check_lengths(const tg_train_settings *s, int64_t episode, tg_error *err) {
-    int64_t asked = s->rollout_gen.max_new_tokens;
-    if (s->supervised || asked == INT64_MIN || asked >= episode) return TG_OK;
-    return tg_fail(err, TG_CONFIG,
-                   "alg.policy.args.generation_kwargs.max_new_tokens is %" PRId64
-                   ", env.args.max_episode_length %" PRId64
-                   ": an episode would stop before the environment ends and rewards it; make them "
-                   "equal",
-                   asked, episode);
 }
 
 int tg_run_room(const tg_arch *arch, int other) {
@@ -197,21 +160,17 @@ static tg_status settle_lengths(tg_run *run, tg_error *err) {
     uint32_t longest = spec->max_prompt_length ? spec->max_prompt_length : UINT32_MAX;
     run->max_prompt = (int)TG_MIN(longest, (uint32_t)run->arch.max_positions);
     int64_t episode = spec->max_episode_length;
-    st = tg_run_check_lengths(run->settings, episode, err);
+    const tg_node *root = run->opts.config->root;
+    st = tg_fit_episode(root, run->settings, episode, err);
     if (st != TG_OK) return st;
     run->max_new = (int)episode;
     if (run->eval_gen.max_new_tokens == INT64_MIN && !run->settings->supervised)
         run->eval_gen.max_new_tokens = episode;
-    if (run->settings->supervised) {
-        run->max_new = (int)tg_gen_max_new(&run->eval_gen, 0);
-        /* as RL4LMs: prompts give way when both do not fit */
+    if (run->settings->supervised) run->max_new = (int)tg_gen_max_new(&run->eval_gen, 0);
+    st = tg_fit_lengths(root, run->settings, &run->arch, run->max_prompt, run->max_new, err);
+    if (st == TG_OK && run->settings->supervised) /* as RL4LMs: prompts give way */
         run->max_prompt = TG_MIN(run->max_prompt, tg_run_room(&run->arch, run->max_new));
-        if (run->max_prompt < 1)
-            return tg_fail(err, TG_CONFIG,
-                           "max_new_tokens (%d) leaves no room for a prompt in %d positions",
-                           run->max_new, run->arch.max_positions);
-    }
-    return TG_OK;
+    return st;
 }
 
 static tg_status find_special(tg_run *run, tg_error *err) {
@@ -322,7 +281,8 @@ tg_status tg_run_open(tg_run *run, const tg_run_opts *opts, tg_error *err) {
     if (node && tg_node_int(node, &n_envs)) run->n_envs = (int)TG_MAX(1, TG_MIN(n_envs, 1 << 20));
     tg_status st = open_tokenizer(run, err);
     if (st == TG_OK)
-        st = tg_run_arch(run->settings, run->tokenizer, &run->arch, &run->model_folder, err);
+        st = tg_run_arch(opts->config->root, run->settings, run->tokenizer, &run->arch,
+                         &run->model_folder, err);
     if (st == TG_OK) st = open_folder(run, err);
     if (st == TG_OK)
         st = tg_backend_open(&run->be, opts->config->learner.backend,

@@ -64,17 +64,15 @@ tg_status tg_train_supervised(tg_run *run, tg_error *err) TG_MUST_CHECK;
 tg_status tg_run_save_model(const tg_run *run, const tg_model *m, tg_error *err) TG_MUST_CHECK;
 
 /* Architecture of the model that a config trains: of its folder, or of alg.model_config. `folder` is owned, NULL for a fresh model;
- * the tokenizer gives a fresh model's vocabulary. */
-tg_status tg_run_arch(const tg_train_settings *s, const tg_tokenizer *tokenizer, tg_arch *arch,
-                      char **folder, tg_error *err) TG_MUST_CHECK;
+ * the tokenizer gives a fresh model's vocabulary. What does not go together with the config (root) is refused (fit.h). */
+tg_status tg_run_arch(const tg_node *root, const tg_train_settings *s,
+                      const tg_tokenizer *tokenizer, tg_arch *arch, char **folder,
+                      tg_error *err) TG_MUST_CHECK;
 
-/* TG_CONFIG when rollouts would stop before an episode of the environment can end. */
 /* Tokens that a prompt, or a result, may have beside `other` of the other: positions are shared unless there are two stacks. */
 int tg_run_room(const tg_arch *arch, int other);
 /* In what the trained networks' matrix products are computed on this machine, for people. */
 const char *tg_run_products(const tg_train_settings *s, const char *backend);
-tg_status tg_run_check_lengths(const tg_train_settings *s, int64_t max_episode_length,
-                               tg_error *err) TG_MUST_CHECK;
 
 /* A folder that already holds a run: TG_CONFIG, unless it is to be resumed or overwritten (then its artifacts are removed). */
 tg_status tg_run_folder_prepare(const char *run_dir, bool resume, bool overwrite,

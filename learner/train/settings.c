@@ -268,7 +268,7 @@ tg_status tg_train_settings_read(tg_train_settings *s, const tg_node *root, bool
 
 void tg_train_settings_unused(const tg_train_settings *s, const tg_node *root, tg_buf *out) {
     if (s->supervised) {
-        tgi_supervised_unused(tg_node_get(root, "alg"), out);
+        tgi_supervised_unused(root, out);
         return;
     }
     tg_opts_unused(s->algo ? s->algo->options : NULL, tg_node_at(root, "alg.args"), "alg.args",

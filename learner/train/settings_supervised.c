@@ -18,8 +18,10 @@ const tg_opt tg_supervised_options[] = {
     TG_OPT_NODE(S, model_config, "Sizes of a fresh model."),
     TG_OPT_NODE(S, generation_kwargs, "How evaluation chooses tokens."),
     TG_OPT_NODE(S, training_args, "transformers' TrainingArguments."),
-    TG_OPT_INT(S, num_layers_unfrozen, "-1", -1, 1024,
-               "Train only the last layers and the heads; -1: all."),
+    TG_OPT_INT(
+        S, num_layers_unfrozen, "-1", -1, 1024,
+        "Train only so many of the last layers, at most all, the norm behind them and an output "
+        "matrix of its own; 0: that norm alone. -1: all."),
     TG_OPT_END};
 #undef S
 
@@ -163,8 +165,16 @@ tg_status tgi_supervised_read(tg_train_settings *s, const tg_node *alg, bool sch
                              err);
 }
 
-void tgi_supervised_unused(const tg_node *alg, tg_buf *out) {
-    tg_opts_unused(args_options, tg_node_get(alg, "training_args"), "alg.training_args", out);
+void tgi_supervised_unused(const tg_node *root, tg_buf *out) {
+    tg_opts_unused(args_options, tg_node_at(root, "alg.training_args"), "alg.training_args", out);
+    const tg_node *longest = tg_node_at(root, "tokenizer.max_length");
+    if (tg_node_is_null(longest)) return;
+    tg_error note = {0};
+    tg_node_fail(
+        longest, "tokenizer.max_length", &note,
+        "has no effect on the texts that are trained on, as in RL4LMs: the tokenizer's own "
+        "model_max_length and the model's positions cut them");
+    tg_buf_printf(out, "note: %s\n", note.msg);
 }
 
 void tgi_supervised_json(const tg_supervised *sup, tg_buf *out) {

@@ -138,6 +138,8 @@ bad "no effect: of transformers" 0 '^note: sup.yml:9: alg.training_args.save_str
 bad "no effect: of RL4LMs" 0 '^note: command line: alg.args.verbose has no effect: TEXTGEN_LOG' "$textgen" check --schema-only good.yml alg.args.verbose=2 alg.args.device=auto
 bad "no effect: of a data pool" 0 'datapool.args.tokenizer_id has no effect: the run.s tokenizer' "$textgen" check --schema-only good.yml datapool='{id: tldr, args: {tokenizer_id: x}}'
 sed -E 's/^    n_steps: 8/    verbose: 1\n&/' good.yml >c.yml
+sed 's/^tokenizer:.*/tokenizer: {model_name: '"${model//\//\\/}"', max_length: 5}/; /save_strategy/d' sup.yml >s.yml
+bad "no effect: of RL4LMs on supervised texts" 0 '^note: s.yml:1: tokenizer.max_length: has no effect on the texts that are trained on' "$textgen" check --schema-only s.yml
 "$textgen" train c.yml --run-dir dir >out 2>&1 || { failed=$((failed + 1)); tail -n 3 out; }
 if [ "$(grep -c 'c.yml:[0-9]*: alg.args.verbose has no effect' out)" = 1 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "  train does not say once that an option has no effect"; fi
 rm -rf dir
@@ -179,10 +181,29 @@ over "zero-length episodes" 78 'env.args.max_episode_length' env.args.max_episod
 over "more memory than allowed" 78 'memory' learner.memory_limit=1K
 over "unknown compat" 78 'compat: expected one of rl4lms' compat=trlx
 
+# ---- what does not go together -----------------------------------------------------------------
+with "more layers than there are" 78 'c.yml:[0-9]+: alg.policy.args.num_layers_unfrozen: expected at most 1, which are the model.s layers, found 99' 's/^( *)generation_kwargs:/\1num_layers_unfrozen: 99\n&/'
+over "more layers, from the command line" 78 'command line: alg.policy.args.num_layers_unfrozen: expected at most 1' alg.policy.args.num_layers_unfrozen=2
+bad "more layers, supervised" 78 'command line: alg.num_layers_unfrozen: expected at most 1.* found 3' "$textgen" train sup.yml --run-dir dir alg.num_layers_unfrozen=3 alg.training_args=null
+mkdir words; echo '{"version": "1.0", "added_tokens": [], "normalizer": null, "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null,
+  "decoder": null, "model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1, "c": 2}, "unk_token": "a"}}' >words/tokenizer.json
+over "nothing is left to train" 78 'num_layers_unfrozen: 0 leaves nothing to train: a bart model has no norm behind its last layer; expected 1 to' \
+    alg.policy.id=seq2seq_lm_actor_critic_policy alg.policy.args.model_name="$root/tests/golden/families/bart" tokenizer.model_name="$work/words" \
+    env.args.terminate_on_eos=false alg.policy.args.num_layers_unfrozen=0
+"$textgen" check good.yml alg.policy.args.num_layers_unfrozen=0 >out 2>err
+if grep -q 'note: command line: alg.policy.args.num_layers_unfrozen: 16 of [0-9]* parameters are trained (0 of 1 layers: only the norm' err; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "  check does not say what is trained"; head -n 3 err; fi
+with "prompts longer than the positions" 78 'c.yml:15: env.args.max_prompt_length: prompts of up to 25 tokens and 8 new ones do not fit the model.s 32 positions: lower it to at most 24' 's/max_prompt_length: 5/max_prompt_length: 25/'
+with "episodes longer than the positions" 78 'c.yml:16: env.args.max_episode_length: 32 new tokens and a prompt are more than the model.s 32 positions' 's/(max_episode_length|max_new_tokens): 8/\1: 32/'
+with "prompts of any length" 78 'c.yml:12: env.args.max_prompt_length: .*as this key is not there.*set it to at most 24' '/max_prompt_length/d'
+bad "answers longer than the positions" 78 'command line: alg.generation_kwargs.max_new_tokens: 32 leaves no room for a prompt in the model.s 32 positions' "$textgen" train sup.yml --run-dir dir alg.generation_kwargs='{max_new_tokens: 32}' alg.training_args=null
+with "rollouts shorter than episodes" 78 'c.yml:34: alg.policy.args.generation_kwargs.max_new_tokens: is 7, env.args.max_episode_length 8' 's/max_new_tokens: 8/max_new_tokens: 7/'
+sed 's/"vocab_size": 265/"vocab_size": 200/' "$model/config.json" >few.json; mkdir narrow; cp "$model"/* narrow; mv few.json narrow/config.json
+with "a tokenizer of another model" 78 'c.yml:2: tokenizer.model_name: this tokenizer has 265 tokens and .* only 200.*name the tokenizer of alg.policy.args.model_name' "/policy:/,\$s#model_name: .*#model_name: $work/narrow#"
+
 # ---- model folders -----------------------------------------------------------------------------
 broken() { rm -rf m; cp -r "$model" m; } # then change it
 policy() { over "$1" "$2" "$3" alg.policy.args.model_name="$work/m"; }
-over "model not found" 66 'model "no/such-model" was not found; looked in' alg.policy.args.model_name=no/such-model
+over "model not found" 66 'command line: alg.policy.args.model_name: model "no/such-model" was not found; looked in' alg.policy.args.model_name=no/such-model
 over "tokenizer not found" 66 'model "no/such-tokenizer" was not found; looked in' tokenizer.model_name=no/such-tokenizer
 rm -rf m; mkdir m; policy "empty model folder" 66 "$work/m/config.json"
 broken; echo '{"model_type": "gpt2",' >m/config.json; policy "broken config.json" 65 'm/config.json'
@@ -193,7 +214,7 @@ broken; truncate -s -100 m/model.safetensors; policy "truncated weights" 65 'm/m
 broken; head -c 5 "$model/model.safetensors" >m/model.safetensors; policy "weights of five bytes" 65 'm/model.safetensors'
 broken; rm m/model.safetensors; policy "no weights" 66 'm'
 broken; head -c 300 "$model/tokenizer.json" >m/tokenizer.json; over "broken tokenizer" 65 'm/tokenizer.json' tokenizer.model_name="$work/m"
-broken; rm m/tokenizer*; rm -f m/vocab.json m/merges.txt; over "no tokenizer" 66 'm' tokenizer.model_name="$work/m"
+broken; rm m/tokenizer*; rm -f m/vocab.json m/merges.txt; over "no tokenizer" 66 'command line: tokenizer.model_name: .*m. holds none of .*: copy the files' tokenizer.model_name="$work/m"
 
 # ---- data --------------------------------------------------------------------------------------
 pool() { over "$1" "$2" "$3" datapool.id=jsonl "datapool.args={path: $work/$4}"; }
