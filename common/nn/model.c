@@ -9,6 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/hash.h"
 #include "common/base/rng.h"
+#include "common/nn/finite.h"
 #include "common/nn/positions.h"
 #include "common/nn/weights.h"
 
@@ -209,7 +210,7 @@ static tg_status fill_from(tg_model *m, const tg_weights *w, const tg_params *st
         const tg_param *from = stored == &m->params ? p : tg_params_find(stored, p->name);
         size_t at = from ? (size_t)(from - stored->list) : 0;
         if (from && w->found[at])
-            st = tg_weights_upload(w, at, m->be, m->data + p->offset, err);
+            st = tg_weights_upload(w, at, p, m->be, m->data + p->offset, err);
         else
             st = init_param(m, p, seed, err);
     }
@@ -274,7 +275,10 @@ tg_status tg_model_check(const char *folder, const tg_arch *arch, tg_error *err)
     if (st != TG_OK) return st;
     tg_weights w;
     st = tg_weights_open(&w, folder, arch, &params, err);
-    if (st == TG_OK) tg_weights_close(&w);
+    if (st == TG_OK) {
+        st = tg_weights_finite(&w, &params, err);
+        tg_weights_close(&w);
+    }
     tg_params_fini(&params);
     return st;
 }

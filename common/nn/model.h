@@ -60,8 +60,8 @@ tg_status tg_model_open(tg_model **out, tg_backend *be, const char *folder, unsi
 /* Only the first n_layers layers (1 to all) of a model that is neither trained nor saved: the others are not read. */
 tg_status tg_model_open_first(tg_model **out, tg_backend *be, const char *folder, int n_layers,
                               tg_error *err) TG_MUST_CHECK;
-/* Whether tg_model_open would find every weight of that architecture in the folder; nothing is
- * loaded. */
+/* Whether tg_model_open would find every weight of that architecture in the folder, all of them finite;
+ * they are read once, nothing is kept. */
 tg_status tg_model_check(const char *folder, const tg_arch *arch, tg_error *err) TG_MUST_CHECK;
 /* A fresh model: GPT-2's initialisation (normal 0.02, residual projections scaled by 1/sqrt(2
  * n_layers)). arch->value_head is replaced by the flag. */

@@ -4,11 +4,14 @@
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
+#include "common/nn/finite.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { PIECE = 1 << 20 }; /* elements copied at a time */
+enum {
+    PIECE = 1 << 18
+}; /* elements copied at a time: looked at and copied while a cache holds them */
 
 static void shape_text(char *out, size_t size, int ndim, const int64_t *shape) {
     size_t at = (size_t)snprintf(out, size, "(");
@@ -208,9 +211,7 @@ void tg_weights_close(tg_weights *w) {
     *w = (tg_weights){0};
 }
 
-/* Gives back the pages of elements that were read and will not be again; of a strided tensor, whose elements lie anywhere, when the
- * last one was. */
-static void release(const tg_weights *w, size_t i, size_t begin, size_t count) {
+void tg_weights_release(const tg_weights *w, size_t i, size_t begin, size_t count) {
     const tg_st_tensor *t = w->found[i];
     const tg_filemap *map = &w->set.files[w->found_in[i]].map;
     size_t size = tg_dtype_bytes(t->dtype), last = 0;
@@ -227,14 +228,15 @@ tg_status tg_weights_read(void *arg, size_t i, size_t begin, size_t count, tg_dt
                           tg_error *err) {
     const tg_weights *w = arg;
     tg_status st = tg_st_read(w->found[i], begin, count, as, out, err);
-    release(w, i, begin, count);
+    tg_weights_release(w, i, begin, count);
     return st;
 }
 
 /* Piece by piece, giving back what was copied: the file's pages and the model are never both whole in memory. */
-tg_status tg_weights_upload(const tg_weights *w, size_t i, tg_backend *be, float *device,
-                            tg_error *err) {
+tg_status tg_weights_upload(const tg_weights *w, size_t i, const tg_param *p, tg_backend *be,
+                            float *device, tg_error *err) {
     const tg_st_tensor *t = w->found[i];
+    const char *path = w->set.paths[w->found_in[i]];
     size_t size = tg_dtype_bytes(t->dtype);
     float *piece = NULL;
     bool straight = t->dtype == TG_F32 && !t->strided;
@@ -245,9 +247,10 @@ tg_status tg_weights_upload(const tg_weights *w, size_t i, tg_backend *be, float
         size_t n = TG_MIN(t->count - at, (size_t)PIECE);
         const unsigned char *from = straight ? t->data + at * size : NULL;
         if (piece) st = tg_st_to_f32_part(t, at, n, piece, err);
-        if (st == TG_OK)
-            tg_backend_upload(be, device + at, piece ? (void *)piece : from, n * sizeof(float));
-        release(w, i, at, n);
+        const void *floats = piece ? (const void *)piece : from;
+        if (st == TG_OK) st = tg_finite_check(path, t, p, at, floats, n, err);
+        if (st == TG_OK) tg_backend_upload(be, device + at, floats, n * sizeof(float));
+        tg_weights_release(w, i, at, n);
     }
     tg_free(piece);
     return st;

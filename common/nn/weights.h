@@ -32,8 +32,11 @@ tg_status tg_weights_tied(const char *folder, const tg_family *family, bool *tie
 /* Whether the folder's files hold a pooler's matrix. */
 tg_status tg_weights_pooler(const char *folder, const tg_family *family, bool *pooler,
                             tg_error *err) TG_MUST_CHECK;
-/* Copies parameter i to the device, converting to f32; found[i] is not NULL. */
-tg_status tg_weights_upload(const tg_weights *w, size_t i, tg_backend *be, float *device,
-                            tg_error *err) TG_MUST_CHECK;
+/* Copies tensor i, which is parameter p, to the device, converting to f32; found[i] is not NULL. TG_DATA when it is not finite. */
+tg_status tg_weights_upload(const tg_weights *w, size_t i, const tg_param *p, tg_backend *be,
+                            float *device, tg_error *err) TG_MUST_CHECK;
+/* Gives back the pages of elements that were read and will not be again; of a strided tensor, whose elements lie anywhere, when the
+ * last one was. */
+void tg_weights_release(const tg_weights *w, size_t i, size_t begin, size_t count);
 
 #endif

@@ -212,6 +212,9 @@ broken; sed -i 's/"n_layer": *[0-9]*/"n_layer": 99/' m/config.json; policy "miss
 broken; sed -i 's/"n_positions": *[0-9]*/"n_positions": 17/' m/config.json; policy "misshapen tensor" 65 'm/model.safetensors: .*wpe'
 broken; truncate -s -100 m/model.safetensors; policy "truncated weights" 65 'm/model.safetensors'
 broken; head -c 5 "$model/model.safetensors" >m/model.safetensors; policy "weights of five bytes" 65 'm/model.safetensors'
+broken; printf '\0\0\300\177' | dd of=m/model.safetensors bs=1 seek=$(($(stat -c %s m/model.safetensors) - 8)) conv=notrunc 2>/dev/null # NaN
+policy "weights that are no numbers" 65 'command line: alg.policy.args.model_name: .*m/model.safetensors: tensor "transformer.ln_f.bias": element 6 is NaN; expected finite numbers'
+bad "generate: weights that are no numbers" 65 'm/model.safetensors: tensor "transformer.ln_f.bias": element 6 is NaN' "$textgen" generate --model m
 broken; rm m/model.safetensors; policy "no weights" 66 'm'
 broken; head -c 300 "$model/tokenizer.json" >m/tokenizer.json; over "broken tokenizer" 65 'm/tokenizer.json' tokenizer.model_name="$work/m"
 broken; rm m/tokenizer*; rm -f m/vocab.json m/merges.txt; over "no tokenizer" 66 'command line: tokenizer.model_name: .*m. holds none of .*: copy the files' tokenizer.model_name="$work/m"

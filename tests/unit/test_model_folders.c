@@ -6,6 +6,8 @@
 #include "tests/support/small_model.h"
 #include "tests/support/tg_test.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -122,6 +124,79 @@ TEST(a_large_tensor_is_loaded_in_pieces) {
     CHECK(tg_small_same(m, back));
     tg_model_destroy(&m);
     tg_model_destroy(&back);
+    tg_backend_close(&be);
+}
+
+static tg_status load_and_check(const tg_arch *arch, const char *folder, tg_backend *be) {
+    tg_error other = {0};
+    tg_model *m;
+    tg_status loaded = tg_model_open(&m, be, folder, 0, 0, &err);
+    tg_model_destroy(&m);
+    CHECK_EQ(tg_model_check(folder, arch, &other), loaded);
+    CHECK_STR(other.msg, err.msg);
+    return loaded;
+}
+
+/* Found by loading and by checking, in any row of a large tensor, with the same words. */
+TEST(weights_that_are_not_finite_are_named) {
+    static const struct {
+        size_t at;
+        float value;
+        const char *says;
+    } table[] = {{0, NAN, "element 0 is NaN"},
+                 {1023, INFINITY, "element 1023 is infinity"},
+                 {70001, -INFINITY, "element 70001 is -infinity"},
+                 {299999, -NAN, "element 299999 is NaN"}};
+    tg_backend *be = tg_small_backend();
+    tg_arch arch = tg_small_arch();
+    arch.vocab_size = 300000 / arch.width;
+    const char *folder = tg_small_path("nan");
+    tg_model *m;
+    REQUIRE_OK(tg_model_create(&m, be, &arch, 0, 3, &err));
+    size_t wte = (size_t)300000 / (size_t)arch.width * (size_t)arch.width;
+    float *x = malloc(wte * sizeof *x);
+    REQUIRE_OK(tg_model_get(m, "transformer.wte.weight", x, wte, &err));
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        float was = x[table[i].at];
+        x[table[i].at] = table[i].value;
+        CHECK_OK(tg_model_set(m, "transformer.wte.weight", x, wte, &err));
+        CHECK_OK(tg_model_save(m, folder, &err));
+        CHECK_EQ(load_and_check(&arch, folder, be), TG_DATA);
+        CHECK(strstr(err.msg, "model.safetensors: tensor \"transformer.wte.weight\": "));
+        tg_check(strstr(err.msg, table[i].says) != NULL, __FILE__, __LINE__, "%s", err.msg);
+        x[table[i].at] = was;
+    }
+    x[5] = FLT_MAX, x[6] = -FLT_MAX,
+    x[7] = FLT_MIN / 2; /* the largest, and one below normal ones */
+    CHECK_OK(tg_model_set(m, "transformer.wte.weight", x, wte, &err));
+    CHECK_OK(tg_model_save(m, folder, &err));
+    err.msg[0] = '\0';
+    CHECK_OK(load_and_check(&arch, folder, be));
+    free(x);
+    tg_model_destroy(&m);
+    tg_backend_close(&be);
+}
+
+/* A bias of -inf forbids a token. */
+TEST(the_bias_of_the_output_may_be_minus_infinity) {
+    static const struct {
+        float value;
+        tg_status status;
+    } table[] = {{-INFINITY, TG_OK}, {INFINITY, TG_DATA}, {NAN, TG_DATA}};
+    tg_backend *be = tg_small_backend();
+    tg_model *m;
+    REQUIRE_OK(tg_model_open(&m, be, "tests/golden/families/gptj", 0, 0, &err));
+    const tg_param *p = tg_params_role(&m->params, TG_ROLE_HEAD_B, -1);
+    REQUIRE(p != NULL);
+    float x[256] = {0};
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        x[2] = table[i].value;
+        CHECK_OK(tg_model_set(m, p->name, x, p->count, &err));
+        CHECK_OK(tg_model_save(m, tg_small_path("bias"), &err));
+        err.msg[0] = '\0';
+        CHECK_EQ(load_and_check(&m->arch, tg_small_path("bias"), be), table[i].status);
+    }
+    tg_model_destroy(&m);
     tg_backend_close(&be);
 }
 
