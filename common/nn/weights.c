@@ -108,6 +108,25 @@ static tg_status check_complete(const tg_weights *w, const tg_params *params, tg
     return TG_OK;
 }
 
+/* Waves that no file holds are made: as many as config.json says, whatever the size of the weights. Those of
+ * models that exist are a sixty-fourth of this. */
+static tg_status check_made(const tg_weights *w, const char *folder, const tg_params *params,
+                            tg_error *err) {
+    enum { MOST = 1 << 26 };
+    for (size_t i = 0; i < params->n; i++) {
+        const tg_param *p = &params->list[i];
+        if (w->found[i] || p->init != TG_INIT_WAVES || p->count <= MOST) continue;
+        return tg_fail(
+            err, TG_DATA,
+            "%s/config.json: max_position_embeddings: a table of %d positions and %d "
+            "numbers each (%.1f GiB) would be made; expected at most %d positions: lower "
+            "it to the longest text in tokens",
+            folder, p->shape[0], p->shape[1], (double)p->count * sizeof(float) / (1 << 30),
+            MOST / p->shape[1]);
+    }
+    return TG_OK;
+}
+
 /* Tensors of a file may share its bytes: a matrix under two names, which a model then has twice. But a small file does not make a large
  * model. */
 static tg_status check_backed(const tg_weights *w, const tg_params *params, tg_error *err) {
@@ -142,6 +161,7 @@ static tg_status open_and_match(tg_weights *w, const char *folder, const char *o
     for (size_t i = 0; i < w->set.n && st == TG_OK; i++)
         st = match_file(w, i, family, arch, params, err);
     if (st == TG_OK) st = check_complete(w, params, err);
+    if (st == TG_OK) st = check_made(w, folder, params, err);
     if (st == TG_OK) st = check_backed(w, params, err);
     if (st != TG_OK) tg_weights_close(w);
     return st;

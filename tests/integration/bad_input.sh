@@ -215,6 +215,8 @@ broken; head -c 5 "$model/model.safetensors" >m/model.safetensors; policy "weigh
 broken; printf '\0\0\300\177' | dd of=m/model.safetensors bs=1 seek=$(($(stat -c %s m/model.safetensors) - 8)) conv=notrunc 2>/dev/null # NaN
 policy "weights that are no numbers" 65 'command line: alg.policy.args.model_name: .*m/model.safetensors: tensor "transformer.ln_f.bias": element 6 is NaN; expected finite numbers'
 bad "generate: weights that are no numbers" 65 'm/model.safetensors: tensor "transformer.ln_f.bias": element 6 is NaN' "$textgen" generate --model m
+rm -rf m; cp -r "$root/tests/golden/families/marian" m; sed -i 's/"max_position_embeddings": *[0-9]*/"max_position_embeddings": 16777216/' m/config.json
+bad "positions without end" 65 'm/config.json: max_position_embeddings: a table of 16777216 positions and 12 numbers each .* expected at most 5592405 positions' "$textgen" generate --model m
 broken; rm m/model.safetensors; policy "no weights" 66 'm'
 broken; head -c 300 "$model/tokenizer.json" >m/tokenizer.json; over "broken tokenizer" 65 'm/tokenizer.json' tokenizer.model_name="$work/m"
 broken; rm m/tokenizer*; rm -f m/vocab.json m/merges.txt; over "no tokenizer" 66 'command line: tokenizer.model_name: .*m. holds none of .*: copy the files' tokenizer.model_name="$work/m"
