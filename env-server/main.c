@@ -1,4 +1,5 @@
 /* textgen-env: an environment worker, and the commands that look at what it is made of. */
+#include "common/config/args.h"
 #include "env-server/cli/commands.h"
 
 #include <stdio.h>
@@ -11,7 +12,7 @@ static const struct {
                 {"list", tg_command_list},   {"data", tg_command_data},
                 {"score", tg_command_score}, {"bench", tg_command_bench}};
 
-int main(int argc, char **argv) {
+static int run(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "--version")) {
         printf("textgen-env %s\n", TG_VERSION);
         return 0;
@@ -19,4 +20,8 @@ int main(int argc, char **argv) {
     for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
         if (!strcmp(argv[1], commands[i].name)) return commands[i].run(argc - 1, argv + 1);
     return tg_command_serve(argc, argv);
+}
+
+int main(int argc, char **argv) {
+    return tg_args_end("textgen-env", run(argc, argv));
 }

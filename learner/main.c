@@ -8,6 +8,7 @@
 
 #include "common/base/check.h"
 #include "common/base/str.h"
+#include "common/config/args.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -56,7 +57,7 @@ static int unknown(const char *name) {
     return 64;
 }
 
-int main(int argc, char **argv) {
+static int run(int argc, char **argv) {
     if (argc < 2) {
         fprintf(stderr,
                 "textgen-learner: a command is missing; textgen-learner --help lists them\n");
@@ -73,4 +74,8 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < TG_COUNT_OF(commands); i++)
         if (!strcmp(commands[i].name, argv[1])) return commands[i].run(argc - 1, argv + 1);
     return unknown(argv[1]);
+}
+
+int main(int argc, char **argv) {
+    return tg_args_end("textgen-learner", run(argc, argv));
 }

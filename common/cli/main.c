@@ -1,6 +1,7 @@
 /* textgen: the front door. */
 #include "common/cli/command.h"
+#include "common/config/args.h"
 
 int main(int argc, char **argv) {
-    return tg_cli_run(argc, argv);
+    return tg_args_end("textgen", tg_cli_run(argc, argv));
 }

@@ -179,6 +179,14 @@ void tg_args_help(const tg_args_spec *spec, tg_buf *out) {
     if (spec->examples) tg_buf_printf(out, "\nexamples:\n%s", spec->examples);
 }
 
+int tg_args_end(const char *name, int exit_code) {
+    if (!fflush(stdout) && !ferror(stdout)) return exit_code;
+    if (exit_code) return exit_code; /* that was said already */
+    tg_error err;
+    tg_fail_errno(&err, TG_IO, "cannot write to standard output");
+    return tg_args_report(name, &err);
+}
+
 int tg_args_report(const char *name, const tg_error *err) {
     fprintf(stderr, "%s: %s\n", name, err->msg);
     return tg_status_exit_code(err->status);

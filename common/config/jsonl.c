@@ -28,6 +28,11 @@ bool tg_jsonl_next(tg_jsonl *j) {
     }
     j->number++;
     json_error_t e;
+    if (strspn(j->line, " \t\r\n") == (size_t)len) {
+        snprintf(j->why, sizeof j->why, "expected a JSON value, found an empty line");
+        j->n_bad++;
+        return true;
+    }
     j->value = json_loadb(j->line, (size_t)len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
     if (!j->value) {
         snprintf(j->why, sizeof j->why, "not JSON: %s (column %d)", e.text, e.column);
@@ -40,6 +45,18 @@ tg_status tg_jsonl_check(const tg_jsonl *j, tg_error *err) {
     if (!j->error) return TG_OK;
     errno = j->error;
     return tg_fail_errno(err, TG_IO, "cannot read line %ld of the input", j->number + 1);
+}
+
+tg_status tg_lines_check(FILE *in, long number, tg_error *err) {
+    if (!ferror(in)) return TG_OK;
+    return tg_fail_errno(err, TG_IO, "cannot read line %ld of the input", number + 1);
+}
+
+int tg_lines_report(const char *name, long bad, long lines) {
+    if (!bad) return 0;
+    fprintf(stderr, "%s: %ld of %ld lines have no result: see \"error\" in the output\n", name, bad,
+            lines);
+    return tg_status_exit_code(TG_DATA);
 }
 
 void tg_jsonl_put_error(tg_buf *out, long number, const char *why) {

@@ -5,7 +5,7 @@
  *         if (!in.value) tg_jsonl_put_error(&out, in.number, in.why);      // {"error": …} in its place
  *     }
  *     st = tg_jsonl_check(&in, err);  tg_jsonl_close(&in);
- *     exit code: in.n_bad ? 65 : 0 */
+ *     return tg_lines_report("textgen …", in.n_bad, in.number);        // the exit code: 65 or 0 */
 #ifndef TG_CONFIG_JSONL_H
 #define TG_CONFIG_JSONL_H
 
@@ -35,6 +35,11 @@ bool tg_jsonl_next(tg_jsonl *j);
 /* TG_IO when reading ended for another reason than the end of the input. */
 tg_status tg_jsonl_check(const tg_jsonl *j, tg_error *err) TG_MUST_CHECK;
 void tg_jsonl_close(tg_jsonl *j); /* n_bad stays readable */
+
+/* The same for lines of text that were read from `in`, `number` of them. */
+tg_status tg_lines_check(FILE *in, long number, tg_error *err) TG_MUST_CHECK;
+/* "name: 2 of 9 lines have no result: see "error" in the output" on stderr, when there are such; returns the exit code. */
+int tg_lines_report(const char *name, long bad, long lines);
 
 /* {"error": "line 3: …"} and a newline. */
 void tg_jsonl_put_error(tg_buf *out, long number, const char *why);

@@ -7,6 +7,7 @@
 #include "common/base/file.h"
 #include "common/base/str.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,7 +28,10 @@ static bool try_folder(search *s, char *path) {
         s->found = path;
         return true;
     }
-    tg_buf_printf(&s->tried, "%s%s", s->tried.len ? ", " : "", path);
+    const char *why = tg_path_exists(path) ? " (is a file)"
+                      : errno == EACCES    ? " (permission denied)"
+                                           : "";
+    tg_buf_printf(&s->tried, "%s%s%s", s->tried.len ? ", " : "", path, why);
     tg_free(path);
     return false;
 }

@@ -49,6 +49,8 @@ enum {
 
 /* folder: a Hugging Face folder, or the path of a tokenizer.json or a SentencePiece .model. */
 tg_status tg_tokenizer_open(tg_tokenizer **out, const char *folder, tg_error *err) TG_MUST_CHECK;
+/* Whether a folder has files of a tokenizer, which may still be broken. */
+bool tg_tokenizer_is_there(const char *folder);
 /* The same from memory: the text of a tokenizer.json and, unless NULL, of a tokenizer_config.json (NUL-terminated). */
 tg_status tg_tokenizer_parse(tg_tokenizer **out, const char *json, size_t len, const char *config,
                              tg_error *err) TG_MUST_CHECK;

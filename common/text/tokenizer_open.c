@@ -185,16 +185,29 @@ static tg_status try_marian(tg_tokenizer *t, const char *folder, const tg_side_f
     return st;
 }
 
+/* In the order in which they are looked for; source.spm comes behind them. */
+static const char *const files[][2] = {{"tokenizer.json"},
+                                       {"vocab.json", "merges.txt"},
+                                       {"encoder.json", "vocab.bpe"},
+                                       {"vocab.txt"},
+                                       {"spiece.model"},
+                                       {"tokenizer.model"},
+                                       {"sentencepiece.bpe.model"},
+                                       {"sentencepiece.model"}};
+
+bool tg_tokenizer_is_there(const char *folder) {
+    bool found = false;
+    for (size_t i = 0; i <= sizeof files / sizeof files[0] && !found; i++) {
+        const char *name = i < sizeof files / sizeof files[0] ? files[i][0] : "source.spm";
+        char *path = tg_path_join(folder, name);
+        found = path && tg_path_exists(path);
+        tg_free(path);
+    }
+    return found;
+}
+
 static tg_status read_folder(tg_tokenizer *t, const char *folder, const tg_side_files *f,
                              tg_error *err) {
-    static const char *const files[][2] = {{"tokenizer.json"},
-                                           {"vocab.json", "merges.txt"},
-                                           {"encoder.json", "vocab.bpe"},
-                                           {"vocab.txt"},
-                                           {"spiece.model"},
-                                           {"tokenizer.model"},
-                                           {"sentencepiece.bpe.model"},
-                                           {"sentencepiece.model"}};
     bool found = false;
     tg_status st = TG_OK;
     for (size_t i = 0; i < sizeof files / sizeof files[0] && !found && st == TG_OK; i++)

@@ -12,7 +12,7 @@ tg_status tg_shaping_open(tg_reward *out, const char *name, const tg_open_contex
     const tg_entry *e = tg_registry_find(tg_reward_registry(), name);
     if (!e)
         return tg_fail(err, TG_CONFIG,
-                       "shaping_fn: unknown reward '%s'; `textgen list rewards` shows them", name);
+                       "shaping_fn: unknown reward '%s'; `textgen list reward` shows them", name);
     if (!e->built)
         return tg_fail(err, TG_UNSUPPORTED,
                        "shaping_fn: '%s' is known but not built into this version", name);

@@ -11,6 +11,7 @@
 #include "common/nn/classifier.h"
 #include "common/nn/tensor_set.h"
 #include "common/text/encode.h"
+#include "learner/cli/open_model.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -40,7 +41,7 @@ typedef struct job {
     int32_t offsets[CHUNK + 1];
     float *results, *logits; /* (CHUNK, width of a result) */
     tg_buf out;
-    long n_bad;
+    long n_lines, n_bad;
 } job;
 
 /* ---- lines ---- */
@@ -198,6 +199,7 @@ static tg_status flush(job *j, tg_error *err) {
         else
             put_labels(j, j->results + (size_t)at * L, j->logits + (size_t)at * L), at++;
     }
+    j->n_lines += j->n_entries;
     j->n_entries = j->n_texts = 0;
     j->tokens.n = j->types.n = 0;
     return st == TG_OK ? tg_stdout_write(&j->out, err) : st;
@@ -237,18 +239,11 @@ static tg_status run_text(job *j, tg_error *err) {
         if (st == TG_OK && j->n_entries == j->chunk) st = flush(j, err);
     }
     free(text); /* getline's memory */
-    return st == TG_OK ? flush(j, err) : st;
+    if (st == TG_OK) st = flush(j, err);
+    return st == TG_OK ? tg_lines_check(stdin, number, err) : st;
 }
 
 /* ---- the command ---- */
-
-static bool has_tokenizer(const char *folder) {
-    static const char *const names[] = {"tokenizer.json", "vocab.json", "vocab.txt", "spiece.model",
-                                        "sentencepiece.bpe.model"};
-    for (size_t i = 0; i < TG_COUNT_OF(names); i++)
-        if (tg_folder_has(folder, names[i])) return true;
-    return false;
-}
 
 static tg_status job_open(job *j, const char *name, const char *backend, int threads,
                           tg_error *err) {
@@ -256,7 +251,8 @@ static tg_status job_open(job *j, const char *name, const char *backend, int thr
     tg_status st = tg_model_locate(name, &folder, err);
     if (st == TG_OK) st = tg_backend_open(&j->be, backend, threads, err);
     if (st == TG_OK) st = tg_classifier_open(&j->c, j->be, folder, 4096, err);
-    if (st == TG_OK && has_tokenizer(folder)) st = tg_tokenizer_open(&j->tokenizer, folder, err);
+    if (st == TG_OK && tg_tokenizer_is_there(folder))
+        st = tg_tokenizer_open(&j->tokenizer, folder, err);
     if (st == TG_OK && !j->embed && !j->c->n_labels)
         st = tg_fail(err, TG_DATA,
                      "%s: has no labels (architectures in config.json names no "
@@ -333,14 +329,17 @@ int tg_cmd_classify(int argc, char **argv) {
     st = j ? parse_pooling(j, embed, &err) : tg_fail_nomem(&err, sizeof *j);
     if (st == TG_OK && !model)
         st = tg_fail(&err, TG_USAGE, "--model is missing: give a model folder or name");
+    if (st == TG_OK && normalize && !embed)
+        st = tg_fail(&err, TG_USAGE, "--normalize is for vectors: give --embed POOLING too");
+    if (st == TG_OK) st = tg_cli_threads(threads, &err);
     if (st == TG_OK) {
         j->normalize = normalize;
         st = job_open(j, model, backend, (int)threads, &err);
     }
     if (st == TG_OK) st = jsonl ? run_jsonl(j, &err) : run_text(j, &err);
-    long n_bad = j ? j->n_bad : 0;
+    const long n_bad = j ? j->n_bad : 0, n_lines = j ? j->n_lines : 0;
     if (j) job_close(j);
     tg_free(j);
     if (st != TG_OK) return tg_args_report(spec.name, &err);
-    return n_bad ? tg_status_exit_code(TG_DATA) : 0;
+    return tg_lines_report(spec.name, n_bad, n_lines);
 }

@@ -304,7 +304,7 @@ static tg_status run_text(job *j, tg_error *err) {
     long number = 0;
     tg_status st = TG_OK;
     for (ssize_t len; st == TG_OK && (len = getline(&text, &cap, stdin)) >= 0;) {
-        if (len && text[len - 1] == '\n') len--;
+        while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r')) len--;
         size_t first = j->ids.n;
         tg_error why;
         tg_status line_status = tg_tokenizer_encode(j->model.tokenizer, text, (size_t)len,
@@ -314,7 +314,8 @@ static tg_status run_text(job *j, tg_error *err) {
     }
     free(text); /* getline's memory */
     if (st == TG_NOMEM) return tg_fail_nomem(err, j->ids.n * sizeof(int32_t));
-    return st == TG_OK ? flush(j, err) : st;
+    if (st == TG_OK) st = flush(j, err);
+    return st == TG_OK ? tg_lines_check(stdin, number, err) : st;
 }
 
 /* ---- the command ------------------------------------------------------------------------------- */
@@ -400,13 +401,16 @@ int tg_cmd_generate(int argc, char **argv) {
     if (st != TG_OK) return tg_args_report(spec.name, &err);
     if (!args.help) {
         j.seed = (uint64_t)seed;
-        st = model ? job_open(&j, &kwargs, &args, model, backend, (int)threads, &err)
+        st = model ? tg_cli_threads(threads, &err)
                    : tg_fail(&err, TG_USAGE, "--model is missing: give a model folder or name");
+        if (st == TG_OK) st = job_open(&j, &kwargs, &args, model, backend, (int)threads, &err);
         if (st == TG_OK) st = j.jsonl ? run_jsonl(&j, &err) : run_text(&j, &err);
     }
     tg_args_fini(&args);
-    long n_bad = j.n_bad;
+    const long n_bad = j.n_bad, n_lines = (long)j.first_line;
+    const bool apart = j.jsonl; /* lines of text said on stderr what is wrong */
     job_close(&j);
     if (st != TG_OK) return tg_args_report(spec.name, &err);
+    if (apart) return tg_lines_report(spec.name, n_bad, n_lines);
     return n_bad ? tg_status_exit_code(TG_DATA) : 0;
 }

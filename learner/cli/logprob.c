@@ -258,10 +258,11 @@ int tg_cmd_logprob(int argc, char **argv) {
     }
     tg_jsonl in;
     tg_jsonl_open(&in, stdin);
-    st = job_open(j, model, backend, (int)threads, &err);
+    st = tg_cli_threads(threads, &err);
+    if (st == TG_OK) st = job_open(j, model, backend, (int)threads, &err);
     if (st == TG_OK) st = score_lines(j, &in, &err);
     tg_jsonl_close(&in);
     job_close(j);
     if (st != TG_OK) return tg_args_report(spec.name, &err);
-    return in.n_bad ? tg_status_exit_code(TG_DATA) : 0;
+    return tg_lines_report(spec.name, in.n_bad, in.number);
 }

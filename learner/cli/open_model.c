@@ -1,22 +1,16 @@
 #include "learner/cli/open_model.h"
 
 #include "common/base/alloc.h"
-#include "common/base/file.h"
 #include "common/config/locate.h"
 
-static bool has_file(const char *folder, const char *name) {
-    char *path = tg_path_join(folder, name);
-    bool there = path && tg_path_exists(path);
-    tg_free(path);
-    return there;
-}
+#include <inttypes.h>
 
-static bool has_tokenizer(const char *folder) {
-    static const char *const names[] = {"tokenizer.json", "vocab.json",      "encoder.json",
-                                        "spiece.model",   "tokenizer.model", "vocab.txt"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (has_file(folder, names[i])) return true;
-    return false;
+tg_status tg_cli_threads(int64_t threads, tg_error *err) {
+    enum { MOST = 4096 };
+    if (threads >= 0 && threads <= MOST) return TG_OK;
+    return tg_fail(err, TG_USAGE,
+                   "--threads: expected a whole number from 0 (one per CPU) to %d, found %" PRId64,
+                   MOST, threads);
 }
 
 tg_status tg_cli_model_open(tg_cli_model *m, const char *name, const char *backend, int threads,
@@ -34,7 +28,8 @@ tg_status tg_cli_model_open(tg_cli_model *m, const char *name, const char *backe
         st = tg_fail(err, TG_DATA,
                      "%s: a %s model with labels writes no text; textgen classify uses it", folder,
                      m->model->arch.family);
-    if (st == TG_OK && has_tokenizer(folder)) st = tg_tokenizer_open(&m->tokenizer, folder, err);
+    if (st == TG_OK && tg_tokenizer_is_there(folder))
+        st = tg_tokenizer_open(&m->tokenizer, folder, err);
     if (st != TG_OK) tg_cli_model_close(m);
     tg_free(folder);
     return st;

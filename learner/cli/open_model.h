@@ -6,6 +6,8 @@
 #include "common/nn/model.h"
 #include "common/text/tokenizer.h"
 
+#include <stdint.h>
+
 typedef struct tg_cli_model {
     tg_backend *be;
     tg_model *model;
@@ -15,6 +17,8 @@ typedef struct tg_cli_model {
 /* name: as in a config's model_name. A tokenizer that is there but broken is an error. */
 tg_status tg_cli_model_open(tg_cli_model *m, const char *name, const char *backend, int threads,
                             tg_error *err) TG_MUST_CHECK;
+/* TG_USAGE when the value of --threads is no number of them. */
+tg_status tg_cli_threads(int64_t threads, tg_error *err) TG_MUST_CHECK;
 void tg_cli_model_close(tg_cli_model *m);
 
 #endif

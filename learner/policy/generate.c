@@ -182,7 +182,7 @@ static tg_status check_request(const tg_generator *g, uint64_t id, int n, int n_
     if (need > g->max_len)
         return tg_fail(err, TG_DATA,
                        "sequence %llu: %d prompt tokens and %lld new ones do not fit the %d "
-                       "positions there are",
+                       "positions there are: lower max_new_tokens or shorten the prompt",
                        (unsigned long long)id, n_prompt, (long long)max_new,
                        need > positions ? positions : g->max_len);
     return TG_OK;

@@ -97,6 +97,6 @@ tg_status tg_policy_id_find(const tg_node *node, const char *path, const tg_poli
     }
     const char *near = tg_nearest(node->text, names, n);
     return tg_node_fail(node, path, err,
-                        "no policy is called '%s'; %s%s (see: textgen list policies)", node->text,
+                        "no policy is called '%s'; %s%s (see: textgen list policy)", node->text,
                         near ? "did you mean " : "expected one like ", near ? near : names[0]);
 }

@@ -22,7 +22,7 @@ static tg_status find(const char *name, const tg_node *at, const char *path,
     if (*out) return TG_OK;
     return tg_node_fail(at, path, err,
                         "no optimizer is called '%s'; expected one like AdamW (see: textgen list "
-                        "optimizers)",
+                        "optimizer)",
                         name);
 }
 

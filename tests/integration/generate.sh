@@ -40,7 +40,7 @@ says "whatever room others need" 65 'do not fit the 2048' "{\"ids\": [$(printf '
 says "tokens of another model" 78 'bad_words_ids: .* 0 to 22, found 23' '{"ids": [5]}' --model "$models/llama" 'bad_words_ids=[[5], [3, 23]]'
 says "temperature 0 is no matter of a greedy search" 0 '"end": "length"' '{"ids": [5]}' --model "$models/llama" temperature=0 max_new_tokens=2
 says "but of a sample" 78 'temperature: expected a number from .* found 0' '{"ids": [5]}' --model "$models/llama" temperature=0 do_sample=true
-says "threads below 0" 78 'threads: expected .* found -2' '{"ids": [5]}' --model "$models/llama" --threads -2
+says "threads below 0" 64 'threads: expected .* found -2' '{"ids": [5]}' --model "$models/llama" --threads -2
 says "room for many results of each prompt" 65 'line 1: .*not a token id' '{"ids": [-1]}' --model "$models/llama" do_sample=true num_return_sequences=1000000 max_new_tokens=1
 says "every token forbidden" 65 'every token is forbidden' '{"ids": [5]}' --model "$models/llama" "suppress_tokens=[$(seq -s, 0 22)]"
 

@@ -1,0 +1,88 @@
+#!/bin/bash
+# The commands that read lines and print results, with streams that are closed, full or cut off, and with lines and options that are wrong:
+# results go to stdout, everything else to stderr, and what could not be read or written is never a success.
+set -u
+BUILD=${BUILD:-build}
+textgen=$PWD/$BUILD/textgen learner=$PWD/$BUILD/textgen-learner env=$PWD/$BUILD/textgen-env
+tiny=$PWD/configs/models/tiny golden=$PWD/tests/golden config=$PWD/configs/increasing_numbers.yml
+work=$(mktemp -d /tmp/textgen-streams.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 70
+export TEXTGEN_LOG=warn LC_ALL=C.UTF-8
+passed=0 failed=0
+# said NAME CODE WANTED-CODE PATTERN: what the command before wrote to err, one line; no pattern: nothing.
+said() {
+    local why=
+    [ "$2" = "$3" ] || why="exit code $2, expected $3"
+    if [ -n "$4" ]; then
+        [ "$(wc -l <err)" -eq 1 ] || why="$why; $(wc -l <err) lines on stderr, expected 1"
+        grep -qE -- "$4" err || why="$why; stderr does not match: $4"
+    elif [ -s err ]; then
+        why="$why; stderr is not empty"
+    fi
+    if [ -z "$why" ]; then passed=$((passed + 1)); return; fi
+    failed=$((failed + 1))
+    echo "  $1: $why"
+    head -n 3 err | sed 's/^/    | /'
+}
+
+same() { if [ "$2" = "$3" ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "  $1: \"$2\" is not \"$3\""; fi; }
+
+echo '{"ids": [5, 6]}' >ids
+for closed in "generate --model $tiny" "generate --jsonl --model $tiny" "logprob --model $tiny" "classify --model $golden/encoders/bert" \
+    "classify --jsonl --model $golden/encoders/bert"; do
+    # shellcheck disable=SC2086
+    timeout 20 "$textgen" $closed <&- >out 2>err
+    said "no stdin: ${closed%% --model*}" $? 74 'cannot read line 1 of the input: Bad file descriptor'
+done
+
+for full in "$textgen list" "$textgen --help" "$textgen --version" "$textgen help train" "$textgen check --schema-only $config" "$textgen check --schema-only $config $config" \
+    "$textgen generate --jsonl --model $tiny max_new_tokens=2" "$textgen generate --help" "$textgen logprob --model $tiny" "$textgen export --summary $tiny" \
+    "$textgen classify --jsonl --model $golden/encoders/bert" "$learner --help" "$learner --version" "$learner list" "$env --version" "$env list"; do
+    timeout 20 $full <ids >/dev/full 2>err
+    said "a full disk: $full" $? 74 'cannot write to standard output: No space left on device'
+done
+"$textgen" list >&- 2>err
+said "no stdout" $? 74 'cannot write to standard output: Bad file descriptor'
+for cut in "list" "--help" "generate --model $tiny max_new_tokens=2"; do
+    # shellcheck disable=SC2086
+    { yes 'The box' | head -n 300 | "$textgen" $cut 2>err; echo "${PIPESTATUS[2]}" >code; } | true
+    code=$(cat code)
+    [ "$code" = 0 ] && code=141 # all of it was written before the reader went
+    said "a reader that is gone: $cut" "$code" 141 ''
+done
+
+printf '{"ids": [5]}\n\n{"ids": "x"}\n' >lines
+"$textgen" generate --jsonl --model "$tiny" max_new_tokens=2 <lines >out 2>err
+said "generate: bad lines" $? 65 '^textgen generate: 2 of 3 lines have no result: see "error"'
+"$textgen" logprob --model "$tiny" <lines >out 2>err
+said "logprob: bad lines" $? 65 '^textgen logprob: 2 of 3 lines'
+same "an empty line is called so" "$(grep -c 'line 2: expected a JSON value, found an empty line' out)" 1
+"$textgen" classify --jsonl --model "$golden/encoders/bert" <lines >out 2>err
+said "classify: bad lines" $? 65 '^textgen classify: 2 of 3 lines'
+same "every line has an answer" "$(wc -l <out)" 3
+printf 'The box\r\n' | "$textgen" generate --jsonl --model "$tiny" >out 2>err
+said "text for JSON" $? 65 '1 of 1 lines'
+same "line ends of Windows" "$(printf 'The box\r\n' | "$textgen" generate --model "$tiny" max_new_tokens=5)" \
+    "$(printf 'The box\n' | "$textgen" generate --model "$tiny" max_new_tokens=5)"
+
+for threads in -1 4097 4294967297; do
+    for command in generate logprob classify; do
+        "$textgen" $command --model "$tiny" --threads "$threads" <ids >out 2>err
+        said "$command: $threads threads" $? 64 "--threads: expected a whole number from 0 .* to 4096, found $threads"
+    done
+done
+"$textgen" classify --jsonl --normalize --model "$golden/encoders/bert" <ids >out 2>err
+said "lengths of no vectors" $? 64 '--normalize is for vectors: give --embed'
+"$textgen" generate --model "$work/ids" </dev/null >out 2>err
+said "a file for a model" $? 66 'looked in: .*/ids \(is a file\)'
+cp -r "$golden/families/mbart" m && : >m/sentencepiece.bpe.model
+"$textgen" generate --model m </dev/null >out 2>err
+said "any tokenizer of the folder is opened" $? 65 'sentencepiece.bpe.model'
+# what a message tells to run does run
+for hint in $(grep -rhoE 'textgen list [a-z]+' "$OLDPWD"/learner "$OLDPWD"/env-server --include='*.c' | awk '{print $3}' | sort -u); do
+    "$textgen" list "$hint" >out 2>err
+    said "textgen list $hint" $? 0 ''
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
