@@ -12,7 +12,13 @@
 
 #include <stdbool.h>
 
-typedef enum tg_log_level { TG_LOG_ERROR, TG_LOG_WARN, TG_LOG_INFO, TG_LOG_DEBUG } tg_log_level;
+typedef enum tg_log_level {
+    TG_LOG_NONE = -1,
+    TG_LOG_ERROR,
+    TG_LOG_WARN,
+    TG_LOG_INFO,
+    TG_LOG_DEBUG
+} tg_log_level;
 
 void tg_log_set_level(tg_log_level level);
 void tg_log_set_stderr(tg_log_level level); /* stderr alone shows only up to this level */

@@ -3,6 +3,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/file.h"
+#include "common/base/str.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -60,6 +61,17 @@ static const char *const nothing[] = {NULL};
 
 bool tg_run_dir_in_use(const char *dir) {
     return tg_path_is_dir(dir) && count_others(dir, nothing) > 0;
+}
+
+bool tg_run_dir_has_checkpoint(const char *dir) {
+    char *path = tg_path_join(dir, "checkpoints");
+    DIR *d = path ? opendir(path) : NULL;
+    bool found = false;
+    for (struct dirent *e; d && !found && (e = readdir(d));)
+        found = tg_str_starts(e->d_name, "checkpoint_") && !tg_str_ends(e->d_name, ".tmp");
+    if (d) closedir(d);
+    tg_free(path);
+    return found;
 }
 
 /* An open and locked folder, or -1. */

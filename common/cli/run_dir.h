@@ -13,6 +13,9 @@ tg_status tg_run_dir_name(const char *config, char **dir, tg_error *err) TG_MUST
 /* True when the folder exists and is not empty. */
 bool tg_run_dir_in_use(const char *dir);
 
+/* True when a checkpoint in it is whole. */
+bool tg_run_dir_has_checkpoint(const char *dir);
+
 /* Makes the folder and locks it for as long as *fd stays open (the caller closes it): two processes
  * in one folder would ruin each other's files. TG_BUSY: another one has it. */
 tg_status tg_run_dir_lock(const char *dir, int *fd, tg_error *err) TG_MUST_CHECK;

@@ -188,12 +188,10 @@ static tg_status run_processes(const train *t, int *code, tg_error *err) {
 }
 
 static void hint_resume(const train *t) {
-    char *checkpoints = tg_path_join(t->run_dir, "checkpoints");
-    if (checkpoints && tg_run_dir_in_use(checkpoints))
+    if (tg_run_dir_has_checkpoint(t->run_dir))
         fprintf(stderr,
                 "%s: to go on from the last checkpoint: textgen train --resume --run-dir %s\n",
                 NAME, t->run_dir);
-    tg_free(checkpoints);
 }
 
 /* An exit code that means wrong input, found before training began. */

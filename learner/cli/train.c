@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The pipe whose other end the starting process holds; -1: nobody watches over us. */
 static int parent_fd(void) {
@@ -28,8 +29,12 @@ static tg_status train_opened(tg_run *run, tg_halt_die *die, tg_error *err) {
     if (st == TG_OK)
         st = run->settings->supervised ? tg_train_supervised(run, err)
                                        : tg_train_on_policy(run, err);
+    /* for log.txt: on stderr the last line of the command says it, but services read the log alone */
+    const char *format = run->opts.ops.log_format;
+    if (!format || strcmp(format, "json") != 0) tg_log_set_stderr(TG_LOG_NONE);
     if (st != TG_OK)
         tg_log(st == TG_INTERRUPTED ? TG_LOG_INFO : TG_LOG_ERROR, "train", "%s", err->msg);
+    tg_log_set_stderr(TG_LOG_WARN);
     tg_halt_destroy(&halt);
     return st;
 }

@@ -15,6 +15,7 @@ dd if=/dev/zero of="$disk/filler" bs=1M count=16 2>/dev/null
 train "$disk/run"; st=$?
 [ $st -eq 74 ]; check "a full disk ends with $st, not 74" $? "$work/train.log"
 grep -q "$disk/run" "$work/train.log"; check "the error does not name the file" $? "$work/train.log"
+[ "$(grep -c 'No space left' "$work/train.log")" = 1 ]; check "the error is said more than once" $? "$work/train.log"
 rm "$disk/filler"
 mount -o remount,size=200m "$disk"
 train "$disk/run" --resume; check "resumed with room" $? "$work/train.log"

@@ -118,6 +118,18 @@ check "into a folder with such a folder" "$textgen" export "$opt" wide --overwri
 check "which stays as well" test "$(cat wide/incoming.tmp/file)" = kept
 (cd "$work" && exec "$textgen" export "$opt" deep/er/model >out 2>err) && ok || bad "parents of a new folder" err
 check "nothing else is left" test "$(ls deep/er)" = model -a -z "$(ls | grep '[.]tmp[.]')"
+# a signal at any moment: all of it is there, or nothing
+"$root/$BUILD/tests/make-model" heavy '{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 256, "n_head": 2, "n_layer": 1,
+  "n_positions": 32, "vocab_size": 100000, "activation_function": "gelu_new"}' "$root/tests/golden/env/tokenizer" 2>err || bad "a heavy model" err
+for wait in 0.01 0.02 0.03 0.04 0.06 0.08; do
+    timeout -s TERM $wait "$textgen" export heavy stopped --dtype bf16 >out 2>err
+    case "$(ls -d stopped* 2>/dev/null)" in
+    '') ok ;;
+    stopped) check "stopped after $wait s, and whole" "$textgen" export --summary stopped ;;
+    *) bad "stopped after $wait s: $(ls -d stopped*)" err ;;
+    esac
+    rm -rf stopped*
+done
 refused "onto itself" 64 'is the source' "$textgen" export one one/ --overwrite
 refused "no target" 64 'folder to write is missing' "$textgen" export one
 refused "an empty target" 64 'folder to write is missing' "$textgen" export one ''

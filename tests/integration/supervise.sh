@@ -118,6 +118,12 @@ expect "no reason" grep -q 'the learner was ended by signal 9' err
 expect "no hint" grep -q 'textgen train --resume --run-dir dir' err
 expect "something still runs" all_gone
 
+begin "nothing to go on from"
+start; running 2
+mkdir -p dir/checkpoints/checkpoint_1.tmp
+kill -9 "$(cat state/textgen-learner.pids)"; finish
+expect "a hint at half a checkpoint" test "$(grep -c -e '--resume' err)" = 0
+
 begin "a killed worker is reported and restarted"
 echo 'rest "$STATE/go"; exit 0' >state/textgen-learner.do
 start; running 2
