@@ -31,7 +31,8 @@ tg_status tg_node_blame(const tg_node *n, const char *path, tg_status status, tg
     const bool placed = n && n->file;
     char line[16] = "";
     if (placed && n->line) snprintf(line, sizeof line, ":%d", n->line);
-    tg_error_prefix(err, "%s%s%s%s: ", placed ? n->file : "", line, placed ? ": " : "", path);
+    tg_error_prefix(err, "%s%s%s%s%s", placed ? n->file : "", line, placed ? ": " : "",
+                    path ? path : "", path ? ": " : "");
     return status;
 }
 

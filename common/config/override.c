@@ -88,7 +88,10 @@ static void forget_lines(tg_node *n) {
 
 static tg_status parse_value(tg_arena *a, const char *assignment, const char *value, tg_node **out,
                              tg_error *err) {
-    tg_status st = tg_tree_parse(a, COMMAND_LINE, value, strlen(value), out, err);
+    tg_error why = {0};
+    tg_status st = tg_tree_parse(a, COMMAND_LINE, value, strlen(value), out, &why);
+    if (st != TG_OK && !strstr(why.msg, "not valid YAML")) /* a key twice, too many values … */
+        return tg_fail(err, st, "\"%.200s\": %s", assignment, why.msg);
     if (st == TG_CONFIG)
         return tg_fail(err, TG_CONFIG,
                        "%s: \"%.200s\": the value is not valid YAML; put quotes around a text with "

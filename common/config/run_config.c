@@ -95,7 +95,8 @@ static tg_status read_memory_limit(tg_learner_config *l, tg_error *err) {
     else if (n->kind != TG_NODE_SCALAR || !tg_parse_size(n->text, &l->memory_limit_bytes) ||
              !l->memory_limit_bytes)
         return tg_node_fail(n, "learner.memory_limit", err,
-                            "expected a size such as 8G or 500M, or null");
+                            "expected a size such as 8G or 500M, or null, found %s",
+                            n->kind == TG_NODE_SCALAR ? n->text : "a section");
     return TG_OK;
 }
 

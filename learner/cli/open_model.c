@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 tg_status tg_cli_threads(int64_t threads, tg_error *err) {
-    enum { MOST = 4096 };
+    enum { MOST = 1024 };
     if (threads >= 0 && threads <= MOST) return TG_OK;
     return tg_fail(err, TG_USAGE,
                    "--threads: expected a whole number from 0 (one per CPU) to %d, found %" PRId64,

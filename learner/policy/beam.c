@@ -139,7 +139,8 @@ static tg_status normalise(const tg_beams *b, const float *logits, tg_gen_space 
     if (!isfinite(*top) && !b->s->remove_invalid_values)
         return tg_fail(
             err, TG_DATA,
-            "the model gives no finite distribution at token %d (NaN or infinite logits)",
+            "the model gives no finite distribution at token %d (NaN or infinite logits): did "
+            "training diverge? A lower learning rate, or an earlier checkpoint, may help",
             b->p.n + b->step);
     *log_sum = (float)log(tg_row_exp(logits, b->V, *top, NULL, NULL));
     for (int i = 0; i < b->V; i++) w->row[i] = logits[i] - *top - *log_sum;

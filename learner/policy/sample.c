@@ -51,7 +51,9 @@ tg_status tg_sample(const tg_gen_settings *s, const tg_gen_context *c, const flo
     if (broken && !s->remove_invalid_values)
         return tg_fail(
             err, TG_DATA,
-            "the model gives no finite distribution at token %d (NaN or infinite logits)", c->n);
+            "the model gives no finite distribution at token %d (NaN or infinite logits): did "
+            "training diverge? A lower learning rate, or an earlier checkpoint, may help",
+            c->n);
     double sum = broken ? 1 : tg_row_exp(logits, V, top, w->e, w->blocks);
     bool processed = tg_processors_any(s) || mask;
     if (processed) {

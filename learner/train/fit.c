@@ -90,11 +90,24 @@ static tg_status check_unfrozen(const tg_node *root, const tg_train_settings *s,
     return TG_OK;
 }
 
+/* Token ids in the settings of generation are the model's. */
+static tg_status check_tokens(const tg_node *root, const tg_gen_settings *gen, const char *path,
+                              const tg_arch *arch, tg_error *err) {
+    tg_status st = tg_gen_settings_fit(gen, arch->vocab_size, path, err);
+    return st == TG_OK ? st : tg_node_blame(tg_node_at(root, path), NULL, st, err);
+}
+
 tg_status tg_fit_model(const tg_node *root, const tg_train_settings *s, const tg_arch *arch,
                        const char *folder, const tg_tokenizer *tokenizer, tg_error *err) {
     tg_status st = folder ? check_kind(root, s, arch, folder, err) : TG_OK;
     if (st == TG_OK) st = check_vocabulary(root, s, arch, folder, tokenizer, err);
-    return st == TG_OK ? check_unfrozen(root, s, arch, err) : st;
+    if (st == TG_OK) st = check_unfrozen(root, s, arch, err);
+    const char *rollout =
+        s->supervised ? "alg.generation_kwargs" : "alg.policy.args.generation_kwargs";
+    if (st == TG_OK) st = check_tokens(root, &s->rollout_gen, rollout, arch, err);
+    if (st == TG_OK)
+        st = check_tokens(root, &s->eval_gen, "train_evaluation.generation_kwargs", arch, err);
+    return st;
 }
 
 void tg_fit_describe(const tg_node *root, const tg_train_settings *s, const tg_arch *arch,

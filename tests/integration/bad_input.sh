@@ -175,6 +175,8 @@ over "override out of range" 78 'command line: alg.args.clip_range: expected' al
 over "override of the wrong type" 78 'command line: env.n_envs: expected a whole number.*found many' env.n_envs=many
 over "override through a value" 78 'command line: alg.id: "ppo" is a value' alg.id.x=2
 over "override that is not YAML" 78 'not valid YAML' 'alg.args.n_epochs=[1,'
+over "override with a key twice" 78 'the key "n_epochs" is already on line' 'alg.args={n_epochs: 1, n_epochs: 2}'
+over "override of a size" 78 'command line: learner.memory_limit: expected a size .* found much' learner.memory_limit=much
 over "negative seed" 78 'command line: seed: expected a whole number' --seed -4
 over "no prompts" 78 'datapool.args.n_samples' datapool.args.n_samples=0
 over "zero-length episodes" 78 'env.args.max_episode_length' env.args.max_episode_length=0
@@ -198,6 +200,8 @@ with "prompts of any length" 78 'c.yml:12: env.args.max_prompt_length: .*as this
 bad "answers longer than the positions" 78 'command line: alg.generation_kwargs.max_new_tokens: 32 leaves no room for a prompt in the model.s 32 positions' "$textgen" train sup.yml --run-dir dir alg.generation_kwargs='{max_new_tokens: 32}' alg.training_args=null
 with "rollouts shorter than episodes" 78 'c.yml:34: alg.policy.args.generation_kwargs.max_new_tokens: is 7, env.args.max_episode_length 8' 's/max_new_tokens: 8/max_new_tokens: 7/'
 sed 's/"vocab_size": 265/"vocab_size": 200/' "$model/config.json" >few.json; mkdir narrow; cp "$model"/* narrow; mv few.json narrow/config.json
+over "tokens of another model" 78 'command line: alg.policy.args.generation_kwargs.bad_words_ids: expected token ids of the model, 0 to 264, found 265' 'alg.policy.args.generation_kwargs={max_new_tokens: 8, bad_words_ids: [[265]]}'
+with "tokens of another model, in evaluation" 78 'c.yml:[0-9]+: train_evaluation.generation_kwargs.stop_ids: expected token ids .* found 300' 's/^( *)n_iters: 1/&\n\1generation_kwargs: {stop_ids: [[300]]}/'
 with "a tokenizer of another model" 78 'c.yml:2: tokenizer.model_name: this tokenizer has 265 tokens and .* only 200.*name the tokenizer of alg.policy.args.model_name' "/policy:/,\$s#model_name: .*#model_name: $work/narrow#"
 
 # ---- model folders -----------------------------------------------------------------------------
