@@ -233,6 +233,28 @@ def compare_defaults(scratch):
             check(same(got, want, settings), f"legacy {legacy}: {settings}: {got} != {want}")
 
 
+def compare_family_defaults(scratch, old):
+    """Folders without generation_config.json whose config.json leaves out what the config class has a default for: version 4, of which
+    the defaults are, takes it from the class; 5 from the file alone."""
+    for family in ["bart", "mbart", "marian", "pegasus", "blenderbot", "blenderbot-small"]:
+        model, _ = gen_seq2seq.random_model(family, SEED, gen_seq2seq.BART, scale=0.5)
+        folder = os.path.join(scratch, f"old-{family}")
+        model.save_pretrained(folder)
+        os.remove(os.path.join(folder, "generation_config.json"))
+        name = os.path.join(folder, "config.json")
+        with open(name) as f:
+            config = json.load(f)
+        for key in ("forced_eos_token_id", "encoder_no_repeat_ngram_size"):
+            config.pop(key, None)
+        with open(name, "w") as f:
+            json.dump(config, f)
+        for settings in ({"max_new_tokens": 4}, {"max_length": 12, "repetition_penalty": 1.5}):
+            for prompt in ([5, 6, 7, 8, 2], [9, 10, 9, 10, 11, 12, 2]):
+                want = old.generate(folder, prompt, settings)
+                got = textgen_generate(BUILD, folder, [prompt], settings)[0]
+                check([g["ids"] for g in got] == [ids for ids, _ in want], f"old folder of {family}: {settings}: {got} != {want}")
+
+
 def main():
     warnings.filterwarnings("ignore")
     logging.set_verbosity_error()
@@ -241,7 +263,7 @@ def main():
     print(f"SEED={SEED}")
     old = Old() if has_old() else None
     if not old:
-        print(f"skipped: group beam search: no transformers 4 ({OLD_PYTHON}; make bench installs it)")
+        print(f"skipped: group beam search, defaults of old folders: no transformers 4 ({OLD_PYTHON}; make bench installs it)")
     only = os.environ.get("FAMILY", " ".join(CAUSAL + SEQ2SEQ)).split()
     model = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32).eval()
     tokenizer = AutoTokenizer.from_pretrained(TINY)
@@ -259,6 +281,8 @@ def main():
                     compare_beam_sampling(scratch, warpers, eos)
             compare_stop_strings(model, tokenizer)
             compare_defaults(scratch)
+            if old:
+                compare_family_defaults(scratch, old)
     print(f"{passed} passed, {failed} failed")
     return failed > 0
 

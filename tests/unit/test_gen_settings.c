@@ -220,6 +220,32 @@ TEST(old_folders_say_none_and_bos_in_their_own_way) {
     tg_arena_fini(&arena);
 }
 
+TEST(families_have_defaults_that_old_folders_leave_out) {
+    static const struct {
+        const char *family;
+        int n_eos, eos, ngram;
+    } want[] = {{"bart", 1, 2, 0},    {"mbart", 1, 2, 0},      {"marian", 1, 0, 0},
+                {"pegasus", 1, 1, 0}, {"blenderbot", 1, 2, 3}, {"blenderbot-small", 1, 2, 0},
+                {"t5", 0, 0, 0},      {"gpt2", 0, 0, 0}};
+    tg_arena arena = {0};
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        char text[200];
+        snprintf(text, sizeof text, "{\"model_type\": \"%s\"}", want[i].family);
+        tg_gen_settings s = with_folder(write_file("family", "config.json", text), NULL, &arena);
+        CHECK_EQ(s.forced_eos.n, want[i].n_eos);
+        if (s.forced_eos.n) CHECK_EQ(s.forced_eos.ids[0], want[i].eos);
+        CHECK_EQ(s.encoder_no_repeat_ngram_size, want[i].ngram);
+        snprintf(text, sizeof text,
+                 "{\"model_type\": \"%s\", \"forced_eos_token_id\": null, "
+                 "\"encoder_no_repeat_ngram_size\": 0}",
+                 want[i].family);
+        s = with_folder(write_file("family", "config.json", text), NULL, &arena);
+        CHECK_EQ(s.forced_eos.n, 0);
+        CHECK_EQ(s.encoder_no_repeat_ngram_size, 0);
+    }
+    tg_arena_fini(&arena);
+}
+
 /* The built-in tokenizer: byte-level BPE. */
 static tg_stop_strings *stops(const char *text, const tg_tokenizer *t, tg_arena *arena) {
     tg_node *node = NULL;

@@ -38,16 +38,35 @@ tg_status tg_config_json_open(tg_config_json *c, const char *folder, const char 
     return st;
 }
 
-tg_status tg_config_json_renew(json_t *root, tg_error *err) {
+/* What the first BART folders have in place of forced_bos_token_id. */
+static int renew_forced_bos(json_t *root, const char *family) {
     enum { BOS = 0 }; /* of the family */
-    const char *family = json_string_value(json_object_get(root, "model_type"));
     const json_t *forced = json_object_get(root, "forced_bos_token_id");
-    if (!family || strcmp(family, "bart") != 0 || (forced && !json_is_null(forced)) ||
+    if (strcmp(family, "bart") != 0 || (forced && !json_is_null(forced)) ||
         !json_is_true(json_object_get(root, "force_bos_token_to_be_generated")))
-        return TG_OK;
+        return 0;
     json_t *bos = json_object_get(root, "bos_token_id");
-    int failed = bos ? json_object_set(root, "forced_bos_token_id", bos)
-                     : json_object_set_new(root, "forced_bos_token_id", json_integer(BOS));
+    return bos ? json_object_set(root, "forced_bos_token_id", bos)
+               : json_object_set_new(root, "forced_bos_token_id", json_integer(BOS));
+}
+
+tg_status tg_config_json_renew(json_t *root, tg_error *err) {
+    static const struct {
+        const char *family, *key;
+        int value;
+    } defaults[] = {{"bart", "forced_eos_token_id", 2},
+                    {"mbart", "forced_eos_token_id", 2},
+                    {"marian", "forced_eos_token_id", 0},
+                    {"pegasus", "forced_eos_token_id", 1},
+                    {"blenderbot", "forced_eos_token_id", 2},
+                    {"blenderbot", "encoder_no_repeat_ngram_size", 3},
+                    {"blenderbot-small", "forced_eos_token_id", 2}};
+    const char *family = json_string_value(json_object_get(root, "model_type"));
+    if (!family) return TG_OK;
+    int failed = renew_forced_bos(root, family); /* below a null says that there is none */
+    for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++)
+        if (!strcmp(family, defaults[i].family) && !json_object_get(root, defaults[i].key))
+            failed |= json_object_set_new(root, defaults[i].key, json_integer(defaults[i].value));
     return failed ? tg_fail_nomem(err, 64) : TG_OK;
 }
 

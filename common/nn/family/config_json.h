@@ -16,7 +16,9 @@ typedef struct tg_config_json {
 /* TG_NOINPUT: not there; TG_DATA: not a JSON object. */
 tg_status tg_config_json_open(tg_config_json *c, const char *folder, const char *file,
                               tg_error *err) TG_MUST_CHECK;
-/* The first BART folders say that an answer begins with bos, but not with which token: sets forced_bos_token_id there. */
+/* How a folder without generation_config.json generates, with what its config.json leaves to the family: config classes have defaults
+ * for these keys, and files from before the keys (or written as a difference to the class) lack them. The first BART folders say that
+ * an answer begins with bos, but not with which token: forced_bos_token_id is set there. */
 tg_status tg_config_json_renew(json_t *root, tg_error *err) TG_MUST_CHECK;
 void tg_config_json_close(tg_config_json *c);
 
