@@ -118,13 +118,22 @@ static void hand_out_rows(tg_generator *g) {
     }
 }
 
+static void make_mask(tg_generator *g, tg_lane *l, int beam, tg_gen_space *w) {
+    const tg_hypothesis *h = tg_beams_get(l->beams, beam).h;
+    const tg_gen_context c = {.tokens = h->tokens,
+                              .n = h->n,
+                              .n_prompt = l->request->n_prompt,
+                              .max_new = l->request->max_new};
+    tg_mask_make(&g->mask, g->mask_logits + (size_t)l->entry[beam] * (size_t)g->V, l->row[beam],
+                 g->V, g->always, l->masks[beam], w);
+    tg_process_allow_forced(&g->settings, &c, l->masks[beam], g->V);
+}
+
 static tg_status step_lane(tg_generator *g, int lane, tg_gen_space *w, tg_error *err) {
     tg_lane *l = &g->lanes[lane];
     if (!l->request) return TG_OK;
     for (int i = 0; l->masks && i < (int)g->settings.num_beams; i++)
-        if (l->row[i])
-            tg_mask_make(&g->mask, g->mask_logits + (size_t)l->entry[i] * (size_t)g->V, l->row[i],
-                         g->V, g->always, l->masks[i], w);
+        if (l->row[i]) make_mask(g, l, i, w);
     return tg_beams_step(l->beams, l->row, w, err);
 }
 

@@ -123,13 +123,15 @@ static uint32_t *masks_of(const tg_generator *g, int slot) {
 }
 
 /* The set for the entry's next token, kept with the sequence. */
-static tg_sample_mask mask_of(tg_generator *g, int entry, tg_gen_space *w) {
+static tg_sample_mask mask_of(tg_generator *g, int entry, const tg_gen_context *c,
+                              tg_gen_space *w) {
     if (!g->mask_decoder) return (tg_sample_mask){0};
     int slot = g->entries[entry].slot;
     size_t words = (size_t)tg_mask_words(g->V);
     uint32_t *bits = masks_of(g, slot) + (size_t)g->running[slot].n_new * words;
     tg_mask_make(&g->mask, g->mask_logits + (size_t)entry * (size_t)g->V, g->entries[entry].row,
                  g->V, g->always, bits, w);
+    tg_process_allow_forced(&g->settings, c, bits, g->V);
     return (tg_sample_mask){.allowed = bits, .left = g->mask.compat ? bits : NULL};
 }
 
@@ -145,7 +147,7 @@ static tg_status draw(tg_generator *g, int entry, tg_gen_space *w, tg_error *err
                               .source = tg_request_source(r),
                               .n_source = r->n_source};
     tg_draw d;
-    tg_sample_mask mask = mask_of(g, entry, w);
+    tg_sample_mask mask = mask_of(g, entry, &c, w);
     tg_status st = tg_sample(&g->settings, &c, g->entries[entry].row, g->V,
                              mask.allowed ? &mask : NULL, tg_rng_uniform(&stream), w, &d, err);
     if (st != TG_OK) return st;

@@ -95,14 +95,21 @@ static void force(const job *j, const int32_t *tokens, int n) {
         if (tokens[i] < j->V) j->scores[tokens[i]] = 0;
 }
 
+static bool bos_is_forced(const tg_gen_settings *s, const tg_gen_context *c) {
+    return s->forced_bos_token_id != INT64_MIN && c->n == 1;
+}
+
+static bool eos_is_forced(const tg_gen_settings *s, const tg_gen_context *c) {
+    return s->forced_eos.n > 0 && c->n == c->n_prompt + c->max_new - 1;
+}
+
 static void forced_bos(const job *j) {
     int32_t bos = (int32_t)j->s->forced_bos_token_id;
-    if (j->c->n == 1) force(j, &bos, 1);
+    if (bos_is_forced(j->s, j->c)) force(j, &bos, 1);
 }
 
 static void forced_eos(const job *j) {
-    if (j->c->n == j->c->n_prompt + j->c->max_new - 1)
-        force(j, j->s->forced_eos.ids, j->s->forced_eos.n);
+    if (eos_is_forced(j->s, j->c)) force(j, j->s->forced_eos.ids, j->s->forced_eos.n);
 }
 
 static void remove_invalid(const job *j) {
@@ -176,4 +183,15 @@ void tg_process(const tg_gen_settings *s, const tg_gen_context *c, float *scores
     void (*run[MOST])(const job *);
     int n = chosen(s, run);
     for (int i = 0; i < n; i++) run[i](&j);
+}
+
+static void allow(uint32_t *bits, int64_t token, int V) {
+    if (token >= 0 && token < V) bits[token / 32] |= 1u << (token % 32);
+}
+
+void tg_process_allow_forced(const tg_gen_settings *s, const tg_gen_context *c, uint32_t *bits,
+                             int V) {
+    if (bos_is_forced(s, c)) allow(bits, s->forced_bos_token_id, V);
+    for (int i = 0; i < s->forced_eos.n && eos_is_forced(s, c); i++)
+        allow(bits, s->forced_eos.ids[i], V);
 }

@@ -21,4 +21,9 @@ bool tg_processors_any(const tg_gen_settings *s);
 void tg_process(const tg_gen_settings *s, const tg_gen_context *c, float *scores, int V,
                 float *work);
 
+/* Adds what the next token is forced to be, if it is, to a set of allowed tokens (words of V bits): it is nobody's choice, and a set
+ * without it would leave none. */
+void tg_process_allow_forced(const tg_gen_settings *s, const tg_gen_context *c, uint32_t *bits,
+                             int V);
+
 #endif

@@ -190,6 +190,57 @@ TEST(beams_stay_within_the_sets) {
     tg_backend_close(&be);
 }
 
+enum { FIRST = 4, LAST = 9 };
+
+static tg_status look_at_ends(void *arg, const tg_gen_result *g, tg_error *e) {
+    (void)e;
+    seen *s = arg;
+    CHECK_EQ(g->tokens[0], FIRST);
+    CHECK_EQ(g->tokens[g->n - 1], LAST);
+    const size_t words = (size_t)tg_mask_words(s->vocab);
+    if (g->masks) /* an update takes its log-prob within the set */
+        CHECK(has(g->masks, FIRST) && has(g->masks + (size_t)(g->n - 1) * words, LAST));
+    s->n++;
+    return TG_OK;
+}
+
+/* Whether or not the mask model thinks of them. */
+TEST(forced_tokens_are_allowed) {
+    tg_backend *be;
+    REQUIRE_OK(tg_backend_open(&be, "cpu", 2, &err));
+    tg_arch arch = tg_tiny_arch();
+    tg_model *policy = tg_tiny_model(be, &arch, 0, 1), *masks = tg_tiny_model(be, &arch, 0, 2);
+    const tg_mask_opts o = {.kind = TG_MASK_LEARNED_TOP_K, .top = 2};
+    for (int beams = 1; beams < 4; beams += 2) {
+        tg_gen_settings s;
+        tg_arena arena = {0};
+        tg_node *node;
+        const char *text = "{forced_bos_token_id: 4, forced_eos_token_id: 9, max_new_tokens: 5}";
+        CHECK_OK(tg_tree_parse(&arena, "kw", text, strlen(text), &node, &err));
+        CHECK_OK(tg_gen_settings_read(&s, node, "generation_kwargs", &arena, &err));
+        s.do_sample = beams == 1;
+        s.num_beams = beams;
+        uint32_t none[64] = {0};
+        seen ends = {.vocab = arch.vocab_size};
+        tg_generator *g;
+        CHECK_OK(
+            tg_generator_create(&g, policy, &s, (tg_decoder_caps){.slots = 3, .len = 10}, &err));
+        CHECK_OK(tg_generator_mask(g, masks, &o, none, &err));
+        for (int32_t i = 0; i < 10; i++)
+            CHECK_OK(tg_generator_add(g, (uint64_t)i, &i, 1, 5, TG_RNG_TEST, (uint64_t)i, &err));
+        tg_status st = TG_OK;
+        while (st == TG_OK && tg_generator_active(g))
+            st = tg_generator_advance(g, look_at_ends, &ends, &err);
+        CHECK_OK(st);
+        CHECK_EQ(ends.n, 10);
+        tg_generator_destroy(&g);
+        tg_arena_fini(&arena);
+    }
+    tg_model_destroy(&policy);
+    tg_model_destroy(&masks);
+    tg_backend_close(&be);
+}
+
 /* ---- the mask model ---- */
 
 static tg_actor_critic *networks(tg_backend *be, int every, bool compat, tg_pass_caps caps) {
