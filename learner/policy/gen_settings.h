@@ -80,6 +80,7 @@ typedef struct tg_gen_settings {
     const struct tg_stop_strings
         *stop_text;       /* of stop_strings, which needs a tokenizer; NULL: none */
     bool stops_in_result; /* such a text does not begin in the prompt */
+    bool own_eos;         /* the caller's config gives eos_token_id, not the folder */
     /* true: min_length and max_length count the prompt (transformers, causal models). false: new
      * tokens only, which is what RL4LMs's policies make of min_length. */
     bool lengths_count_prompt;

@@ -153,7 +153,7 @@ static tg_status settle_lengths(tg_run *run, tg_error *err) {
     run->eval_gen = run->settings->eval_gen;
     int32_t eos = spec->has_eos ? (int32_t)spec->eos_id : -1;
     run->rollout_gen.pad_id = run->eval_gen.pad_id = tg_tokenizer_pad(run->tokenizer);
-    tg_gen_set_eos(&run->eval_gen, eos);
+    if (!run->eval_gen.own_eos) tg_gen_set_eos(&run->eval_gen, eos);
     tg_gen_set_eos(&run->rollout_gen, spec->terminate_on_eos ? eos : -1);
     tg_status st = settle_stops(run, err);
     if (st != TG_OK) return st;

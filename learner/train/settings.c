@@ -4,8 +4,6 @@
 #include "learner/train/settings.h"
 
 #include "common/config/unused.h"
-#include "common/base/alloc.h"
-#include "common/config/locate.h"
 #include "common/base/str.h"
 #include "learner/train/perplexity.h"
 
@@ -90,36 +88,6 @@ tg_status tgi_not_built(tg_train_settings *s, bool schema_only, const tg_node *a
     tg_node_fail(at, path, err, "%s is known, but not built into this version", what);
     if (err) err->status = TG_UNSUPPORTED;
     return TG_UNSUPPORTED;
-}
-
-/* What the model's folder says stands behind what the config says. A model that is not there is somebody else's error. */
-static tg_status add_model_defaults(const tg_train_settings *s, const tg_node **node,
-                                    tg_arena *arena, tg_error *err) {
-    const char *name = s->supervised ? s->sup.model_name : s->policy_args.model_name;
-    char *folder = NULL;
-    tg_error missing;
-    if (!name || tg_model_locate(name, &folder, &missing) != TG_OK) return TG_OK;
-    tg_status st = tg_gen_model_defaults(node, folder, arena, err);
-    tg_free(folder);
-    return st;
-}
-
-/* Reads generation_kwargs and puts the resolved form in *node. */
-tg_status tgi_generation_read(tg_train_settings *s, tg_gen_settings *gen, const tg_node **node,
-                              const char *path, bool schema_only, tg_arena *arena, tg_error *err) {
-    tg_status st = schema_only ? TG_OK : add_model_defaults(s, node, arena, err);
-    if (st == TG_OK) st = tg_gen_settings_read(gen, *node, path, arena, err);
-    if (st != TG_OK) return st;
-    tg_error unsupported;
-    st = tg_gen_settings_supported(gen, path, &unsupported);
-    if (st != TG_OK) {
-        if (!schema_only) {
-            if (err) *err = unsupported;
-            return st;
-        }
-        if (!s->missing[0]) snprintf(s->missing, sizeof s->missing, "%.*s", 199, unsupported.msg);
-    }
-    return tgi_resolved_node(tg_gen_options, gen, path, arena, node, err);
 }
 
 /* RL4LMs's names: a share of probability where top_mask is one, else a number of tokens. */

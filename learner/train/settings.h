@@ -120,7 +120,7 @@ void tgi_supervised_json(const tg_supervised *sup, tg_buf *out);
 /* A struct written by its table, read back as a node: how a nested section gets its defaults. */
 tg_status tgi_resolved_node(const tg_opt *table, const void *opts, const char *path,
                             tg_arena *arena, const tg_node **out, tg_error *err) TG_MUST_CHECK;
-/* Reads generation_kwargs and puts the resolved form in *node. */
+/* Reads generation_kwargs and puts the resolved form in *node (settings_generation.c). */
 tg_status tgi_generation_read(tg_train_settings *s, tg_gen_settings *gen, const tg_node **node,
                               const char *path, bool schema_only, tg_arena *arena,
                               tg_error *err) TG_MUST_CHECK;

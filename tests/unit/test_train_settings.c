@@ -147,6 +147,14 @@ static const struct {
      "{model_name: x, critic: shared}}}",
      "critic: separate", TG_CONFIG},
     {PPO, "alg.policy.args.generation_kwargs.constraints=[1]", "constraints", TG_UNSUPPORTED},
+    {PPO, "alg.policy.args.generation_kwargs.eos_token_id=7", "env.args.stop_strings", TG_CONFIG},
+    {PPO, "alg.policy.args.generation_kwargs.num_return_sequences=2", "compare_sample", TG_CONFIG},
+    {PPO, "alg.policy.args.generation_kwargs={max_length: 9}", "give max_new_tokens", TG_CONFIG},
+    {PPO, "train_evaluation.generation_kwargs={max_length: 9}", "give max_new_tokens", TG_CONFIG},
+    {PPO, "train_evaluation.generation_kwargs={num_beams: 3, num_return_sequences: 2}",
+     "compare_sample", TG_CONFIG},
+    {SFT, "alg.generation_kwargs={do_sample: true, num_return_sequences: 2}", "compare_sample",
+     TG_CONFIG},
     {PPO, "train_evaluation.n_iters=0", "n_iters", TG_CONFIG},
     {PPO, "train_evaluation.eval_evry=1", "eval_every", TG_CONFIG},
     {PPO, "train_evaluation=null", "train_evaluation", TG_CONFIG},
@@ -180,6 +188,25 @@ TEST(schema_only_accepts_what_is_not_built_and_names_it) {
         CHECK(s.missing[0] != 0);
         tg_arena_fini(&a);
     }
+}
+
+TEST(an_evaluation_may_end_by_tokens_of_its_own) {
+    tg_arena a = {0};
+    tg_train_settings s, again;
+    tg_error err = {0};
+    REQUIRE_OK(read_text(&s, &a, PPO,
+                         "train_evaluation.generation_kwargs={eos_token_id: [7, 9], max_length: 99, "
+                         "max_new_tokens: 5}",
+                         false, &err));
+    CHECK(s.eval_gen.own_eos && s.eval_gen.n_eos == 2 && !s.rollout_gen.own_eos);
+    /* what it is resolved to says the same, and nothing that would be refused */
+    tg_buf text = {0};
+    tg_train_settings_json(&s, &text);
+    REQUIRE_OK(read_text(&again, &a, text.data, NULL, false, &err));
+    CHECK(again.eval_gen.own_eos && again.eval_gen.n_eos == 2 && !again.rollout_gen.own_eos);
+    CHECK_EQ(again.eval_gen.max_new_tokens, 5);
+    tg_buf_fini(&text);
+    tg_arena_fini(&a);
 }
 
 TEST(optimizers_are_found_by_their_torch_names) {
