@@ -243,6 +243,7 @@ void tg_train_settings_unused(const tg_train_settings *s, const tg_node *root, t
                    out);
     tg_opts_unused(s->policy ? s->policy->options : NULL, tg_node_at(root, "alg.policy.args"),
                    "alg.policy.args", out);
+    tgi_generation_unused(root, out);
 }
 
 void tg_train_settings_alg_json(const tg_train_settings *s, tg_buf *out) {

@@ -115,6 +115,7 @@ void tg_train_settings_alg_json(const tg_train_settings *s,
 /* Inside the folder: the supervised form of `alg` (settings_supervised.c). */
 tg_status tgi_supervised_read(tg_train_settings *s, const tg_node *alg, bool schema_only,
                               tg_arena *arena, tg_error *err) TG_MUST_CHECK;
+void tgi_generation_unused(const tg_node *root, tg_buf *out);
 void tgi_supervised_unused(const tg_node *root, tg_buf *out);
 void tgi_supervised_json(const tg_supervised *sup, tg_buf *out);
 /* A struct written by its table, read back as a node: how a nested section gets its defaults. */

@@ -4,6 +4,7 @@
 #include "common/base/alloc.h"
 #include "common/base/check.h"
 #include "common/config/locate.h"
+#include "common/config/unused.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,32 +21,35 @@ static tg_status add_model_defaults(const tg_train_settings *s, const tg_node **
     return st;
 }
 
-/* What a run does not follow, in rollouts or at all: lengths and ends of episodes are the environment's, and a prompt has one result. In a
- * config such a key is refused; a folder may have it for other uses. */
-static const char *why_not(const tg_train_settings *s, const tg_gen_settings *gen, const char *key,
-                           bool own_limit) {
-    if (!strcmp(key, "num_return_sequences") && gen->num_return_sequences > 1)
-        return "a prompt has one result here; leave it out, or give train_evaluation.compare_sample";
-    if (s->supervised) return NULL;
-    if (!strcmp(key, "max_length") && !own_limit)
-        return "would count the prompt; give max_new_tokens";
-    if (!strcmp(key, "eos_token_id") && gen == &s->rollout_gen)
-        return "episodes end with the tokenizer's end token; leave it out, or give "
-               "env.args.stop_strings (train_evaluation.generation_kwargs may have its own)";
-    return NULL;
+/* A folder may ask for several results, for other uses; a config that does so means something else than a run does. */
+static tg_status check_results(const tg_gen_settings *gen, const tg_node *own, const char *path,
+                               tg_error *err) {
+    static const char key[] = "num_return_sequences";
+    const tg_node *given = tg_node_get(own, key);
+    if (tg_node_is_null(given) || gen->num_return_sequences == 1) return TG_OK;
+    char at[128];
+    snprintf(at, sizeof at, "%s.%s", path, key);
+    return tg_node_fail(given, at, err,
+                        "a prompt has one result here; leave it out, or give "
+                        "train_evaluation.compare_sample");
 }
 
-static tg_status check_own_keys(const tg_train_settings *s, const tg_gen_settings *gen,
-                                const tg_node *own, const char *path, tg_error *err) {
-    const bool own_limit = !tg_node_is_null(tg_node_get(own, "max_new_tokens"));
-    for (size_t i = 0; own && i < own->n_items; i++) {
-        const tg_node *given = own->items[i];
-        const char *why = why_not(s, gen, given->key, own_limit);
-        char at[128];
-        snprintf(at, sizeof at, "%s.%s", path, given->key);
-        if (why && !tg_node_is_null(given)) return tg_node_fail(given, at, err, "%s", why);
-    }
-    return TG_OK;
+/* Lengths and ends of episodes are the environment's. Evaluations may have end tokens of their own. */
+#define OVERRULED(key, help)                                                                       \
+    { key, TG_T_NODE, TG_OPT_NULLABLE | TG_OPT_IGNORED, 0, NULL, 0, 0, NULL, help }
+#define LENGTH OVERRULED("max_length", "Texts are as long as max_new_tokens or the episode says.")
+
+void tgi_generation_unused(const tg_node *root, tg_buf *out) {
+    static const tg_opt of_rollouts[] = {
+        LENGTH,
+        OVERRULED("eos_token_id",
+                  "Episodes end with the tokenizer's end token and env.args.stop_strings."),
+        TG_OPT_END};
+    static const tg_opt of_evaluations[] = {LENGTH, TG_OPT_END};
+    const char *rollouts = "alg.policy.args.generation_kwargs";
+    const char *evaluations = "train_evaluation.generation_kwargs";
+    tg_opts_unused(of_rollouts, tg_node_at(root, rollouts), rollouts, out);
+    tg_opts_unused(of_evaluations, tg_node_at(root, evaluations), evaluations, out);
 }
 
 /* The resolved form, without what the config does not say and the run does not follow: it can be read again. */
@@ -70,7 +74,7 @@ tg_status tgi_generation_read(tg_train_settings *s, tg_gen_settings *gen, const 
     const tg_node *own = *node;
     tg_status st = schema_only ? TG_OK : add_model_defaults(s, node, arena, err);
     if (st == TG_OK) st = tg_gen_settings_read(gen, *node, path, arena, err);
-    if (st == TG_OK) st = check_own_keys(s, gen, own, path, err);
+    if (st == TG_OK) st = check_results(gen, own, path, err);
     if (st != TG_OK) return st;
     gen->own_eos = !tg_node_is_null(tg_node_get(own, "eos_token_id"));
     gen->num_return_sequences = 1;

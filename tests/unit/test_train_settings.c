@@ -147,10 +147,7 @@ static const struct {
      "{model_name: x, critic: shared}}}",
      "critic: separate", TG_CONFIG},
     {PPO, "alg.policy.args.generation_kwargs.constraints=[1]", "constraints", TG_UNSUPPORTED},
-    {PPO, "alg.policy.args.generation_kwargs.eos_token_id=7", "env.args.stop_strings", TG_CONFIG},
     {PPO, "alg.policy.args.generation_kwargs.num_return_sequences=2", "compare_sample", TG_CONFIG},
-    {PPO, "alg.policy.args.generation_kwargs={max_length: 9}", "give max_new_tokens", TG_CONFIG},
-    {PPO, "train_evaluation.generation_kwargs={max_length: 9}", "give max_new_tokens", TG_CONFIG},
     {PPO, "train_evaluation.generation_kwargs={num_beams: 3, num_return_sequences: 2}",
      "compare_sample", TG_CONFIG},
     {SFT, "alg.generation_kwargs={do_sample: true, num_return_sequences: 2}", "compare_sample",
@@ -194,10 +191,11 @@ TEST(an_evaluation_may_end_by_tokens_of_its_own) {
     tg_arena a = {0};
     tg_train_settings s, again;
     tg_error err = {0};
-    REQUIRE_OK(read_text(&s, &a, PPO,
-                         "train_evaluation.generation_kwargs={eos_token_id: [7, 9], max_length: 99, "
-                         "max_new_tokens: 5}",
-                         false, &err));
+    REQUIRE_OK(
+        read_text(&s, &a, PPO,
+                  "train_evaluation.generation_kwargs={eos_token_id: [7, 9], max_length: 99, "
+                  "max_new_tokens: 5}",
+                  false, &err));
     CHECK(s.eval_gen.own_eos && s.eval_gen.n_eos == 2 && !s.rollout_gen.own_eos);
     /* what it is resolved to says the same, and nothing that would be refused */
     tg_buf text = {0};
@@ -207,6 +205,35 @@ TEST(an_evaluation_may_end_by_tokens_of_its_own) {
     CHECK_EQ(again.eval_gen.max_new_tokens, 5);
     tg_buf_fini(&text);
     tg_arena_fini(&a);
+}
+
+/* RL4LMs's configs may have them; they run, and the user is told. */
+TEST(what_the_environment_decides_is_said) {
+    static const struct {
+        const char *set, *note;
+    } all[] = {
+        {"alg.policy.args.generation_kwargs={max_length: 9}",
+         "alg.policy.args.generation_kwargs.max_length has no effect: Texts"},
+        {"alg.policy.args.generation_kwargs={eos_token_id: 7}",
+         "alg.policy.args.generation_kwargs.eos_token_id has no effect: Episodes end"},
+        {"train_evaluation.generation_kwargs={max_length: 9}",
+         "train_evaluation.generation_kwargs.max_length has no effect"},
+        {"train_evaluation.generation_kwargs={eos_token_id: 7}", NULL},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        tg_arena a = {0};
+        tg_node *root;
+        tg_train_settings s;
+        tg_error err = {0};
+        tg_buf notes = {0};
+        REQUIRE_OK(tg_tree_parse(&a, "test.yml", PPO, strlen(PPO), &root, &err));
+        REQUIRE_OK(tg_tree_override(&a, root, all[i].set, &err));
+        REQUIRE_OK(tg_train_settings_read(&s, root, false, &a, &err));
+        tg_train_settings_unused(&s, root, &notes);
+        CHECK(all[i].note ? notes.data && strstr(notes.data, all[i].note) != NULL : !notes.data);
+        tg_buf_fini(&notes);
+        tg_arena_fini(&a);
+    }
 }
 
 TEST(optimizers_are_found_by_their_torch_names) {
