@@ -158,6 +158,23 @@ static void mlp(tg_fisher *f, const tg_pass_stack *s, const tg_trunk *tv, int la
     leave(f, s, tv, layer, &b, f->act, f->tact);
 }
 
+/* As in backward, the word that pads is a constant where it is read: F would not be symmetric otherwise. Its row stays in the
+ * direction for an output matrix that is tied to the table. */
+static void tables(tg_fisher *f, const tg_pass_stack *s, const tg_trunk *tv, float *ty) {
+    const tg_arch *a = &s->trunk.arch;
+    const tg_ops *ops = tv->be->ops;
+    const size_t E = (size_t)tg_trunk_embed_width(a);
+    float *pad = a->pad_fixed && a->pad_id >= 0
+                     ? tv->top.w[TG_ROLE_TOKEN_EMBED] + (size_t)a->pad_id * E
+                     : NULL;
+    if (pad) {
+        ops->copy(tv->be, f->made, pad, E);
+        ops->fill(tv->be, pad, 0.0f, E);
+    }
+    tg_trunk_tables(tv, ty, s->tokens, s->embed.types, s->positions, s->n_tokens);
+    if (pad) ops->copy(tv->be, pad, f->made, E);
+}
+
 /* In step with tg_trunk_embed: linear in the tables and in what widens them; a norm has its own tangent. */
 static void embed(tg_fisher *f, const tg_pass_stack *s, const tg_trunk *tv) {
     const tg_trunk *t = &s->trunk;
@@ -165,7 +182,7 @@ static void embed(tg_fisher *f, const tg_pass_stack *s, const tg_trunk *tv) {
     const float *tpos = tv->top.w[TG_ROLE_POS_EMBED], *y = s->embed.raw;
     const int N = s->n_tokens;
     float *ty = a->embed_norm || a->narrow_embed ? f->tin : f->tx;
-    tg_trunk_tables(tv, ty, s->tokens, s->embed.types, s->positions, N);
+    tables(f, s, tv, ty);
     if (a->embed_norm) {
         ty = a->narrow_embed ? f->in : f->tx;
         tg_fisher_norm(f, t, &t->top, &tv->top, TG_ROLE_EMBED_NORM_W, ty, f->tin, s->embed.raw,
