@@ -16,6 +16,7 @@ from gen_gpt2 import random_batch
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "families")
 
+PAD = 10  # in the texts of qwen2_pad: reading it gives its embedding no gradient
 IDS = dict(bos_token_id=0, eos_token_id=1, pad_token_id=None)
 LLAMA = dict(vocab_size=23, hidden_size=16, intermediate_size=20, num_hidden_layers=2, num_attention_heads=4,
              num_key_value_heads=2, max_position_embeddings=24, rms_norm_eps=1e-5, **IDS)
@@ -54,9 +55,10 @@ GOLDENS = {
                                                                                        partial_rotary_factor=0.7)),
     "opt_wide": dict(vocab_size=23, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, ffn_dim=20, word_embed_proj_dim=30,
                      max_position_embeddings=24, **IDS),
+    "qwen2_pad": dict(LLAMA, tie_word_embeddings=True, pad_token_id=PAD),
 }
 FAMILIES = {"opt_350m": "opt", "opt_plain": "opt", "bloom_stream": "bloom", "llama_long": "llama", "qwen3_proportional": "qwen3",
-            "opt_wide": "opt"}  # where it is not the golden's name
+            "opt_wide": "opt", "qwen2_pad": "qwen2"}  # where it is not the golden's name
 
 
 def random_model(family, seed, settings, scale=0.15):

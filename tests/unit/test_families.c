@@ -69,6 +69,10 @@ TEST(qwen2_as_in_transformers) {
     tg_golden_check("golden/families/qwen2", 2e-5, 1e-3);
 }
 
+TEST(qwen2_that_reads_its_padding_as_in_transformers) {
+    tg_golden_check("golden/families/qwen2_pad", 2e-5, 1e-3);
+}
+
 TEST(qwen3_as_in_transformers) {
     tg_golden_check("golden/families/qwen3", 2e-5, 1e-3);
 }

@@ -106,7 +106,7 @@ static const tg_key gemma3_keys[] = {SIZES(262208, 2304, 9216, 26, 8, 4, 256, 13
 static tg_status read_sizes(tg_arch *a, const tg_key *keys, const tg_config_json *c,
                             tg_error *err) {
     a->norm = TG_NORM_RMS;
-    a->out_in = a->gated = true;
+    a->out_in = a->gated = a->pad_fixed = true;
     tg_status st = tg_keys_read(keys, a, c, err);
     if (st == TG_OK) st = tg_decoder_sizes(a, c, 4, err);
     a->attn_out_bias = a->qkv_bias;

@@ -59,7 +59,7 @@ static const tg_key keys[] = {
 /* The 350M model: norms behind each branch, narrow embeddings. */
 static tg_status read_config(tg_arch *a, const tg_config_json *c, tg_error *err) {
     bool before = true, removed = false, affine = true;
-    a->out_in = true;
+    a->out_in = a->pad_fixed = true;
     a->pos_offset = 2;
     a->norm_eps = 1e-5f;
     tg_status st = tg_keys_read(keys, a, c, err);
