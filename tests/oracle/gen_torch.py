@@ -33,6 +33,15 @@ def tensors():
     }
 
 
+def noted():
+    """Tensors and parameters to which somebody gave attributes, which torch.save keeps: other functions make these."""
+    base = torch.arange(6.0).reshape(2, 3)
+    out = {"tensor": base, "turned": base.t(), "parameter": torch.nn.Parameter(base + 1), "plain": base + 2}
+    for name in ("tensor", "turned", "parameter"):
+        out[name].split = [1, "rows", {"parts": None}]
+    return out
+
+
 def zip64(data):
     """The same archive with every size and offset in its 64-bit form."""
     out, central = io.BytesIO(), b""
@@ -125,6 +134,7 @@ def hostile():
         "names_twice": archive(one_tensor(6, 0, [2, 3], [3, 1], name=b"w" * 900, more=b"h\0h\1" * 9), [("0", bytes(24))]),
         "long_key": archive(one_tensor(6, 0, [2, 3], [3, 1], key=b"0" * 300), [("0", bytes(24))]),
         "many_marks": archive(one_tensor(6, 0, [2, 3], [3, 1], marks=b"}(" + b"".join(b"K%c\x89" % i for i in range(9)) + b"u"), [("0", bytes(24))]),
+        "other_type": archive(b"\x80\x02}" + b"X\1\0\0\0w" + b"ctorch._tensor\n_rebuild_from_type_v2\n(ccollections\nOrderedDict\nctorch\nTensor\n)}tRs."),
         "old_cut": saved({"w": torch.zeros(100)}, _use_new_zipfile_serialization=False)[:-200],
     }
     out = io.BytesIO()
@@ -180,7 +190,8 @@ def main():
     tables = {"zip": (tensors(), {}), "old": (tensors(), {"_use_new_zipfile_serialization": False}),
               "protocol4": (tensors(), {"pickle_protocol": 4}), "module": (linear.state_dict(), {}),
               "module_old": (linear.state_dict(), {"_use_new_zipfile_serialization": False}),
-              "ordered": (collections.OrderedDict(tensors()), {}), "none": ({}, {})}
+              "ordered": (collections.OrderedDict(tensors()), {}), "none": ({}, {}),
+              "noted": (noted(), {}), "noted_old": (noted(), {"_use_new_zipfile_serialization": False})}
     files = {name: saved(table, **how) for name, (table, how) in tables.items()}
     files["zip64"] = zip64(files["zip"])
     tables["zip64"] = tables["zip"]

@@ -47,7 +47,8 @@ static void check_same(const char *table, const tg_st_tensor *a, const tg_st_ten
 
 TEST(state_dicts_read_as_torch_reads_them) {
     static const char *const names[] = {"zip",    "old",        "protocol4", "zip64",
-                                        "module", "module_old", "ordered",   "none"};
+                                        "module", "module_old", "ordered",   "none",
+                                        "noted",  "noted_old"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         tg_tensor_file f, want;
         REQUIRE_OK(tg_safetensors_open(&want, golden(names[i], "safetensors"), &err));
@@ -122,6 +123,7 @@ TEST(hostile_files_are_refused_with_the_reason) {
         {"names_twice", "occur twice"},
         {"long_key", "has too long a name"},
         {"many_marks", "marked as the negative"},
+        {"other_type", "of another type than torch.Tensor"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         char name[100];

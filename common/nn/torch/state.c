@@ -12,6 +12,8 @@ typedef enum global {
     REBUILD_V1,
     REBUILD_V2,
     REBUILD_PARAMETER,
+    REBUILD_FROM_TYPE,
+    TENSOR_TYPE,
     STORAGE_TYPE, /* this number and above: the dtype */
 } global;
 
@@ -23,6 +25,10 @@ static const struct {
     {"torch._utils", "_rebuild_tensor", REBUILD_V1},
     {"torch._utils", "_rebuild_tensor_v2", REBUILD_V2},
     {"torch._utils", "_rebuild_parameter", REBUILD_PARAMETER},
+    {"torch._utils", "_rebuild_parameter_with_state", REBUILD_PARAMETER},
+    {"torch._tensor", "_rebuild_from_type_v2", REBUILD_FROM_TYPE},
+    {"torch", "Tensor", TENSOR_TYPE},
+    {"torch.nn.parameter", "Parameter", TENSOR_TYPE},
     {"torch", "FloatStorage", STORAGE_TYPE + TG_F32},
     {"torch", "HalfStorage", STORAGE_TYPE + TG_F16},
     {"torch", "BFloat16Storage", STORAGE_TYPE + TG_BF16},
@@ -163,6 +169,17 @@ static tg_status rebuild(tg_torch_state *s, const tg_pickle_value *args, tg_pick
     return TG_OK;
 }
 
+/* (function, type, its arguments, attributes): of a tensor to which somebody gave attributes, which do not change its numbers. */
+static tg_status rebuild_from_type(tg_torch_state *s, const tg_pickle_value *args,
+                                   tg_pickle_value *out, tg_error *err) {
+    const tg_pickle_value *v = args->items;
+    bool ok = args->n == 4 && v[0].kind == TG_PICKLE_GLOBAL && v[1].kind == TG_PICKLE_GLOBAL &&
+              v[1].n == TENSOR_TYPE && v[2].kind == TG_PICKLE_TUPLE &&
+              (v[0].n == REBUILD_V1 || v[0].n == REBUILD_V2);
+    return ok ? rebuild(s, &v[2], out, err)
+              : tg_fail(err, TG_DATA, "pickle: a tensor of another type than torch.Tensor");
+}
+
 static tg_status call(void *arg, tg_pickle *p, uint32_t id, const tg_pickle_value *args,
                       tg_pickle_value *out, tg_error *err) {
     tg_torch_state *s = arg;
@@ -171,16 +188,18 @@ static tg_status call(void *arg, tg_pickle *p, uint32_t id, const tg_pickle_valu
         if (args->n) return tg_fail(err, TG_DATA, "pickle: OrderedDict with arguments");
         return tg_pickle_new_dict(p, out, err);
     case REBUILD_V1:
-    case REBUILD_V2: {
+    case REBUILD_V2:
+    case REBUILD_FROM_TYPE: {
         tg_status st = tg_pickle_spend(p, sizeof(tg_torch_tensor), err);
-        return st == TG_OK ? rebuild(s, args, out, err) : st;
+        if (st != TG_OK) return st;
+        return (id == REBUILD_FROM_TYPE ? rebuild_from_type : rebuild)(s, args, out, err);
     }
     case REBUILD_PARAMETER:
         if (!args->n || !is_object(&args->items[0], TG_TORCH_TENSOR))
             return tg_fail(err, TG_DATA, "pickle: a parameter of what is no tensor");
         *out = args->items[0];
         return TG_OK;
-    default: return tg_fail(err, TG_DATA, "pickle: a call of a storage type");
+    default: return tg_fail(err, TG_DATA, "pickle: a call of a type");
     }
 }
 
