@@ -28,7 +28,8 @@ static const tg_family_tensor tensors[] = {
 #undef H
 
 static const char *const ignored[] = {"layers.%d.attention.bias", "layers.%d.attention.masked_bias",
-                                      "layers.%d.attention.rotary_emb.inv_freq", NULL};
+                                      "layers.%d.attention.rotary_emb.inv_freq",
+                                      "rotary_emb.inv_freq", NULL};
 
 static const tg_key keys[] = {
     TG_SIZE("vocab_size", NULL, vocab_size, 1 << 24, 50432),
@@ -45,10 +46,22 @@ static const tg_key keys[] = {
     TG_TOKENS(0, 2, -1),
     TG_KEYS_END};
 
+/* transformers takes it for the part that is turned, and for nothing else. */
+static tg_status check_head_dim(const tg_arch *a, const tg_config_json *c, tg_error *err) {
+    int size;
+    tg_status st = tg_config_json_int(c, "head_dim", NULL, 1, 1 << 16, a->head_dim, &size, err);
+    if (st == TG_OK && size != a->head_dim)
+        st = tg_fail(err, TG_UNSUPPORTED,
+                     "%s: head_dim: %d for heads of %d is not built into this version (remove it)",
+                     c->path, size, a->head_dim);
+    return st;
+}
+
 static tg_status read_config(tg_arch *a, const tg_config_json *c, tg_error *err) {
     a->out_in = a->qkv_by_head = true;
     tg_status st = tg_keys_read(keys, a, c, err);
     if (st == TG_OK) st = tg_decoder_sizes(a, c, 4, err);
+    if (st == TG_OK) st = check_head_dim(a, c, err);
     if (st == TG_OK) st = tg_rope_read(a, c, 0.25, err);
     return st;
 }

@@ -41,7 +41,7 @@ static const tg_family_tensor tensors[] = {
 #undef H
 #undef D
 
-static const char *const ignored[] = {NULL};
+static const char *const ignored[] = {"decoder.version", NULL};
 
 static const tg_key keys[] = {
     TG_SIZE("vocab_size", NULL, vocab_size, 1 << 24, 50272),
