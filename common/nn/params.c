@@ -148,7 +148,8 @@ tg_status tg_params_init(tg_params *p, const tg_arch *arch, tg_error *err) {
     if (!p->list) return tg_fail_nomem(err, max * sizeof *p->list);
     add_rows(p, arch, f->tensors);
     if (arch->labels && arch->kind == TG_KIND_CAUSAL)
-        add_head(p, "score.weight", TG_ROLE_LABELS_W, TG_INIT_NORMAL, arch->n_labels, arch->width);
+        add_head(p, TG_CAUSAL_LABELS, TG_ROLE_LABELS_W, TG_INIT_NORMAL, arch->n_labels,
+                 arch->width);
     if (arch->value_head)
         add_head(p, "value_head.weight", TG_ROLE_VALUE_W, TG_INIT_LINEAR, 1, arch->width);
     TG_ASSERT(p->n <= max);

@@ -15,6 +15,7 @@
 
 enum { TG_PARAM_NAME_MAX = 96 };
 #define TG_PARAM_FROZEN SIZE_MAX
+#define TG_CAUSAL_LABELS "score.weight" /* what makes labels in every causal family */
 
 /* What a tensor is to the computation, whatever its family calls it. A bias follows its weight. */
 typedef enum tg_param_role {

@@ -31,12 +31,22 @@ bool tg_dtype_is_float(tg_dtype dtype) {
     return dtype <= TG_F64;
 }
 
+/* What a clone without Git LFS has for large files. */
+static bool is_pointer(const unsigned char *data, size_t len) {
+    static const char begin[] = "version https://git-lfs";
+    return len >= sizeof begin - 1 && !memcmp(data, begin, sizeof begin - 1);
+}
+
 tg_status tg_tensor_file_open(tg_tensor_file *f, const char *path, tg_error *err) {
     *f = (tg_tensor_file){0};
     tg_filemap map;
     tg_status st = tg_filemap_open(&map, path, err);
     if (st != TG_OK) return st;
-    if (tg_torch_file_is(map.data, map.len) || tg_str_ends(path, ".bin"))
+    if (is_pointer(map.data, map.len))
+        st = tg_fail(err, TG_DATA,
+                     "%s: is a pointer of Git LFS in place of the weights (run: git lfs pull)",
+                     path);
+    else if (tg_torch_file_is(map.data, map.len) || tg_str_ends(path, ".bin"))
         st = tg_torch_file_open_memory(f, path, map.data, map.len, err);
     else
         st = tg_safetensors_open_memory(f, path, map.data, map.len, err);

@@ -78,11 +78,15 @@ tg_status tg_tensor_set_open(tg_tensor_set *s, const char *folder, tg_error *err
         if (st != TG_OK) tg_tensor_set_close(s);
         return st;
     }
+    const bool adapter = tg_folder_has(folder, "adapter_model.safetensors") ||
+                         tg_folder_has(folder, "adapter_model.bin");
     return tg_fail(
         err, TG_NOINPUT,
         "%s: no weights: neither model.safetensors nor pytorch_model.bin, nor an index of "
-        "shards of either (model.safetensors.index.json)",
-        folder);
+        "shards of either (model.safetensors.index.json)%s",
+        folder,
+        adapter ? "; what adapter_model has changes another model: merge it into that one first"
+                : "");
 }
 
 void tg_tensor_set_close(tg_tensor_set *s) {

@@ -61,20 +61,23 @@ static tg_status check_twin(const tg_st_tensor *a, const tg_st_tensor *b, const 
         return tg_fail(err, TG_DATA, "%s: tensors \"%s\" and \"%s\" are the same parameter", path,
                        a->name, b->name);
     if (same_numbers(a, b)) return TG_OK;
-    return tg_fail(err, TG_DATA,
-                   "%s: tensors \"%s\" and \"%s\" differ, but config.json ties them (untie with "
-                   "\"tie_word_embeddings\": false)",
-                   path, a->name, b->name);
+    return tg_fail(err, TG_DATA, "%s: tensors \"%s\" and \"%s\" differ, but %s", path, a->name,
+                   b->name,
+                   family->head_by_file ? "are the embeddings that both stacks read"
+                                        : "config.json ties them (untie with "
+                                          "\"tie_word_embeddings\": false)");
 }
 
-static tg_status unknown_tensor(const tg_st_tensor *t, const tg_family *family, const char *path,
-                                tg_error *err) {
+static tg_status unknown_tensor(const tg_st_tensor *t, const tg_family *family, const tg_arch *arch,
+                                const char *path, tg_error *err) {
     char found[240];
     shape_text(found, sizeof found, t->ndim, t->shape);
+    const bool judge = !arch->labels && tg_family_is_labels(family, t->name);
     return tg_fail(err, TG_DATA,
                    "%s: tensor \"%.200s\" of shape %s is not part of a %s model with the sizes in "
-                   "config.json",
-                   path, t->name, found, family->name);
+                   "config.json%s",
+                   path, t->name, found, family->name,
+                   judge ? ", where architectures names no …ForSequenceClassification" : "");
 }
 
 static tg_status match_file(tg_weights *w, size_t file, const tg_family *family,
@@ -84,7 +87,7 @@ static tg_status match_file(tg_weights *w, size_t file, const tg_family *family,
         const tg_st_tensor *t = &w->set.files[file].tensors[i];
         int hit = tg_family_match(family, arch, params, t->name);
         if (hit == TG_MATCH_IGNORED) continue;
-        if (hit < 0) return unknown_tensor(t, family, path, err);
+        if (hit < 0) return unknown_tensor(t, family, arch, path, err);
         tg_status st = check_tensor(t, &params->list[hit], path, err);
         if (st == TG_OK && w->found[hit]) st = check_twin(w->found[hit], t, family, path, err);
         if (st != TG_OK) return st;
@@ -202,7 +205,9 @@ tg_status tg_weights_tied(const char *folder, const tg_family *family, bool *tie
         if (t->role == TG_ROLE_HEAD_W) head = find_tensor(&set, t->name);
         if (t->role == TG_ROLE_TOKEN_EMBED && !embed) embed = find_tensor(&set, t->name);
     }
-    *tied = !head || (embed && same_shape(head, embed) && same_numbers(head, embed));
+    for (size_t i = 0; !embed && family->embed_aliases && family->embed_aliases[i]; i++)
+        embed = find_tensor(&set, family->embed_aliases[i]);
+    *tied = !head || !embed || (same_shape(head, embed) && same_numbers(head, embed));
     tg_tensor_set_close(&set);
     return TG_OK;
 }

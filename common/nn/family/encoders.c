@@ -25,9 +25,11 @@ static tg_status read_head(tg_arch *a, const tg_config_json *c, const char *clas
         a->pooler = true;
         return tg_labels_read(a, c, err);
     }
-    snprintf(wanted, sizeof wanted, "%sModel", classes);
     if (a->pool_act != TG_ACT_TANH) return TG_OK;
-    a->pooler_by_file = !name || strcmp(name, wanted) != 0; /* pre-training, masked words … */
+    const json_t *said = json_object_get(c->root, "add_pooling_layer");
+    snprintf(wanted, sizeof wanted, "%sModel", classes);
+    /* of pre-training, masked words …; and the bare model, made without one, was saved without a word of it */
+    a->pooler_by_file = !said || json_is_null(said) || !name || strcmp(name, wanted) != 0;
     if (a->pooler_by_file) return TG_OK;
     return tg_config_json_bool(c, "add_pooling_layer", true, &a->pooler, err);
 }

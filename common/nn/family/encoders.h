@@ -19,8 +19,8 @@
 tg_status tg_labels_read(tg_arch *arch, const tg_config_json *config, tg_error *err) TG_MUST_CHECK;
 
 /* Keys, then what is the same in all: TG_DATA or TG_UNSUPPORTED naming file, key, expected and found. The head is what
- * `architectures` says: labels for ...ForSequenceClassification; for the bare model a pooler unless
- * add_pooling_layer is false; none for others. */
+ * `architectures` says: labels for ...ForSequenceClassification; for others a pooler if the
+ * weights have one, or the bare model's add_pooling_layer says so. */
 tg_status tg_encoder_read(const tg_key *keys, tg_arch *arch, const tg_config_json *config,
                           const char *classes, tg_error *err) TG_MUST_CHECK;
 /* False: out of memory. classes: "Bert" gives BertModel and BertForSequenceClassification. */

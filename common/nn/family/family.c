@@ -60,6 +60,20 @@ bool tg_family_is_head(const tg_family *f, const char *name) {
     return f->head_alias && !strcmp(f->head_alias, name);
 }
 
+bool tg_family_is_labels(const tg_family *f, const char *name) {
+    for (const tg_family_tensor *t = f->tensors; t->name; t++)
+        if ((t->role == TG_ROLE_LABELS_W || t->role == TG_ROLE_LABELS_B) && !strcmp(t->name, name))
+            return true;
+    return !strcmp(name, TG_CAUSAL_LABELS);
+}
+
+/* Left over in a model with labels from when it was a language model. */
+static bool is_old_head(const tg_family *f, const char *name) {
+    for (const tg_family_tensor *t = f->tensors; t->name; t++)
+        if (t->role == TG_ROLE_HEAD_B && !strcmp(t->name, name)) return true;
+    return tg_family_is_head(f, name);
+}
+
 bool tg_family_is_embed_alias(const tg_family *f, const char *name) {
     for (size_t i = 0; f->embed_aliases && f->embed_aliases[i]; i++) {
         const char *alias = f->embed_aliases[i];
@@ -91,8 +105,8 @@ int tg_family_match(const tg_family *f, const tg_arch *arch, const tg_params *pa
     int hit = index_of(params, name);
     if (hit < 0 && len > 0 && (size_t)len < sizeof full) hit = index_of(params, full);
     if (hit >= 0) return hit;
+    if (arch->labels && is_old_head(f, name)) return TG_MATCH_IGNORED;
     if (tg_family_is_head(f, name)) {
-        if (arch->labels) return TG_MATCH_IGNORED; /* left over from when it was a language model */
         tg_param_role role = arch->tied_head ? TG_ROLE_TOKEN_EMBED : TG_ROLE_HEAD_W;
         return (int)(tg_params_role(params, role, -1) - params->list);
     }

@@ -102,6 +102,8 @@ tg_status tg_family_unknown(const char *name, tg_error *err);
 
 /* Whether the family calls its output matrix so, or with a copy of the token embeddings. */
 bool tg_family_is_head(const tg_family *f, const char *name);
+/* Whether it is a tensor that makes labels, of a family's classifiers. */
+bool tg_family_is_labels(const tg_family *f, const char *name);
 bool tg_family_is_embed_alias(const tg_family *f, const char *name);
 /* What a name found in a weight file stands for. */
 enum { TG_MATCH_UNKNOWN = -1, TG_MATCH_IGNORED = -2 };
