@@ -220,6 +220,16 @@ static void widen_backward(tg_pass *p, const tg_pass_stack *s, float *to, float 
                            a->embed_width, false);
 }
 
+/* Adds dx (N,E) to the rows of a table that were read, all but `fixed`; -1: none is. `kept` is scratch. */
+static void rows_backward(const tg_trunk *t, float *g, const float *dx, const int32_t *rows, int N,
+                          int E, int fixed, float *kept) {
+    const tg_ops *ops = t->be->ops;
+    float *row = fixed >= 0 ? g + (size_t)fixed * (size_t)E : NULL;
+    if (row) ops->copy(t->be, kept, row, (size_t)E);
+    ops->embed_backward(t->be, g, dx, rows, N, E);
+    if (row) ops->copy(t->be, row, kept, (size_t)E);
+}
+
 /* dx, of the first layer's input, reaches the tables. */
 static void embed_backward(tg_pass *p, const tg_pass_stack *s) {
     const tg_trunk *t = &s->trunk;
@@ -241,16 +251,14 @@ static void embed_backward(tg_pass *p, const tg_pass_stack *s) {
                               s->embed.mean, s->embed.rstd, N);
         dx = b->d1;
     }
-    if (dpos && !late) ops->embed_backward(t->be, dpos, dx, s->positions, N, E);
+    float *kept = dx == b->d2 ? b->d1 : b->d2;
+    if (dpos && !late) /* the padding's position is as fixed as the padding */
+        rows_backward(t, dpos, dx, s->positions, N, E, a->skip_pad ? a->pad_id : -1, kept);
     if (a->types)
         ops->embed_backward(t->be, t->top.g[TG_ROLE_TYPE_EMBED], dx, s->embed.types, N, E);
     if (tg_trunk_scales(a)) ops->scale(t->be, dx, a->embed_scale, n);
-    float *g = t->top.g[TG_ROLE_TOKEN_EMBED];
-    float *pad = a->pad_fixed && a->pad_id >= 0 ? g + (size_t)a->pad_id * (size_t)E : NULL;
-    float *kept = dx == b->d2 ? b->d1 : b->d2;
-    if (pad) ops->copy(t->be, kept, pad, (size_t)E);
-    ops->embed_backward(t->be, g, dx, s->tokens, N, E);
-    if (pad) ops->copy(t->be, pad, kept, (size_t)E);
+    rows_backward(t, t->top.g[TG_ROLE_TOKEN_EMBED], dx, s->tokens, N, E,
+                  a->pad_fixed ? a->pad_id : -1, kept);
 }
 
 /* dx, of the last layer's output, becomes gradients of all that is trained of the stack. */
