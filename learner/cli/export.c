@@ -42,7 +42,9 @@ static const char *const tokenizer_files[] = {"tokenizer.json",
                                               "sentencepiece.bpe.model",
                                               "source.spm",
                                               "target.spm",
-                                              "chat_template.jinja"};
+                                              "target_vocab.json",
+                                              "chat_template.jinja",
+                                              "chat_template.json"};
 
 /* "5GB", "200MB", "1GiB", "4096". */
 static tg_status parse_size(const char *text, size_t *out, tg_error *err) {
@@ -231,6 +233,16 @@ static tg_status write_critic(export_job *j, const char *out, tg_error *err) {
     return st;
 }
 
+/* The critic of a model that was overwritten is none of the new one. */
+static tg_status remove_old_critic(const char *out, tg_error *err) {
+    char *folder = tg_path_join(out, "value");
+    if (!folder) return tg_fail_nomem(err, strlen(out));
+    tg_status st = TG_OK;
+    if (tg_folder_has(folder, "value_head.safetensors")) st = tg_dir_remove(folder, err);
+    tg_free(folder);
+    return st;
+}
+
 static tg_status check_target(const export_job *j, const char *out, bool overwrite, tg_error *err) {
     char a[PATH_MAX], b[PATH_MAX];
     if (!tg_path_exists(out)) return TG_OK;
@@ -275,7 +287,8 @@ static tg_status run(export_job *j, const char *source, const char *base, const 
     if (st == TG_OK && write) st = tg_model_write_folder(out, write_network, j, err);
     if (st == TG_OK && write) st = remove_old_tokenizer(j, out, err);
     close_network(j);
-    if (st == TG_OK && write && j->source.value) st = write_critic(j, out, err);
+    if (st == TG_OK && write)
+        st = j->source.value ? write_critic(j, out, err) : remove_old_critic(out, err);
     if (st == TG_OK && j->infinite)
         tg_log_warn("export", "%zu weights are infinite as f16; bf16 has room for larger ones",
                     j->infinite);

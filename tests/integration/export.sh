@@ -70,6 +70,11 @@ check "with its tokenizer" cmp from-run/tokenizer.json run/model/tokenizer.json
 check "a checkpoint" "$textgen" export "$last" from-checkpoint
 check "of the last iteration is the run's model" cmp from-checkpoint/model.safetensors run/model/model.safetensors
 check "with its critic" test -e from-checkpoint/value/value_head.safetensors
+cp -r from-checkpoint over && check "a model over a checkpoint" "$textgen" export "$opt" over --overwrite
+check "leaves no critic of another" test ! -e over/value
+mkdir -p over/value && touch over/value/notes.txt
+check "but what is no critic" "$textgen" export "$opt" over --overwrite
+check "stays" test -e over/value/notes.txt
 mv run/model gone
 check "a run without a model" "$textgen" export run from-newest
 check "is its newest checkpoint" cmp from-newest/model.safetensors from-checkpoint/model.safetensors
