@@ -246,7 +246,8 @@ static tg_status remove_old_critic(const char *out, tg_error *err) {
 static tg_status check_target(const export_job *j, const char *out, bool overwrite, tg_error *err) {
     char a[PATH_MAX], b[PATH_MAX];
     if (!tg_path_exists(out)) return TG_OK;
-    if (!tg_path_is_dir(out)) return tg_fail(err, TG_DATA, "%s: is a file, not a folder", out);
+    if (!tg_path_is_dir(out))
+        return tg_fail(err, TG_USAGE, "%s: is a file; name a folder to write", out);
     if (realpath(out, a) && ((realpath(j->source.folder, b) && !strcmp(a, b)) ||
                              (realpath(j->source.settings, b) && !strcmp(a, b))))
         return tg_fail(err, TG_USAGE, "%s: is the source; name another folder to write", out);

@@ -7,8 +7,10 @@
 #include "common/nn/family/config_json.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* RL4LMs's run folders have a config.json too, without a model_type. */
 static bool is_model(const char *folder) {
@@ -87,6 +89,19 @@ static tg_status use_model(tg_export_source *s, const char *folder, tg_error *er
     return s->folder && s->settings ? TG_OK : tg_fail_nomem(err, strlen(folder));
 }
 
+/* What cannot be looked into is left to those who open its files. */
+static tg_status use_located(tg_export_source *s, const char *folder, tg_error *err) {
+    char *config = tg_path_join(folder, "config.json");
+    tg_status st = config ? TG_OK : tg_fail_nomem(err, strlen(folder));
+    if (st == TG_OK && access(config, F_OK) && errno == ENOENT)
+        st = tg_fail(err, TG_NOINPUT,
+                     "%s: expected a model (config.json and weights), a run or a checkpoint, found "
+                     "none of them",
+                     folder);
+    tg_free(config);
+    return st == TG_OK ? use_model(s, folder, err) : st;
+}
+
 tg_status tg_export_source_find(tg_export_source *s, const char *name, const char *base,
                                 tg_error *err) {
     *s = (tg_export_source){0};
@@ -103,7 +118,11 @@ tg_status tg_export_source_find(tg_export_source *s, const char *name, const cha
     else if ((checkpoint = newest_checkpoint(name)))
         st = use_checkpoint(s, checkpoint, base, err);
     else if ((st = tg_model_locate(name, &located, err)) == TG_OK)
-        st = use_model(s, located, err);
+        st = use_located(s, located, err);
+    if (st == TG_OK && base && !s->file)
+        st =
+            tg_fail(err, TG_USAGE,
+                    "--base is for checkpoints: %s is a model with settings of its own", s->folder);
     tg_free(model);
     tg_free(checkpoint);
     tg_free(located);

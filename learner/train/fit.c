@@ -143,7 +143,8 @@ static tg_status check_answers(const tg_node *root, const tg_arch *arch, int64_t
     if (max_new < arch->max_positions ||
         (arch->kind == TG_KIND_SEQ2SEQ && max_new == arch->max_positions))
         return TG_OK;
-    return tg_node_fail(at ? at : tg_node_at(root, "alg.generation_kwargs"), key, err,
+    if (!at) at = tg_node_at(root, "alg.generation_kwargs");
+    return tg_node_fail(at ? at : tg_node_get(root, "alg"), key, err,
                         "%" PRId64 " leaves no room for a prompt in the model's %d positions: "
                         "expected less",
                         max_new, arch->max_positions);

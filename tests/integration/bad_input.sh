@@ -198,6 +198,8 @@ with "prompts longer than the positions" 78 'c.yml:15: env.args.max_prompt_lengt
 with "episodes longer than the positions" 78 'c.yml:16: env.args.max_episode_length: 32 new tokens and a prompt are more than the model.s 32 positions' 's/(max_episode_length|max_new_tokens): 8/\1: 32/'
 with "prompts of any length" 78 'c.yml:12: env.args.max_prompt_length: .*as this key is not there.*set it to at most 24' '/max_prompt_length/d'
 bad "answers longer than the positions" 78 'command line: alg.generation_kwargs.max_new_tokens: 32 leaves no room for a prompt in the model.s 32 positions' "$textgen" train sup.yml --run-dir dir alg.generation_kwargs='{max_new_tokens: 32}' alg.training_args=null
+bad "answers longer than the positions, by default" 78 'sup.yml:[0-9]+: alg.generation_kwargs.max_new_tokens: 20 leaves no room .* 16 positions' \
+    "$textgen" train sup.yml --run-dir dir alg.training_args=null alg.model_name=null alg.model_config='{n_layer: 1, n_head: 1, n_embd: 8, n_positions: 16}'
 with "rollouts shorter than episodes" 78 'c.yml:34: alg.policy.args.generation_kwargs.max_new_tokens: is 7, env.args.max_episode_length 8' 's/max_new_tokens: 8/max_new_tokens: 7/'
 sed 's/"vocab_size": 265/"vocab_size": 200/' "$model/config.json" >few.json; mkdir narrow; cp "$model"/* narrow; mv few.json narrow/config.json
 over "tokens of another model" 78 'command line: alg.policy.args.generation_kwargs.bad_words_ids: expected token ids of the model, 0 to 264, found 265' 'alg.policy.args.generation_kwargs={max_new_tokens: 8, bad_words_ids: [[265]]}'

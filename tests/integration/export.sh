@@ -136,6 +136,9 @@ for wait in 0.01 0.02 0.03 0.04 0.06 0.08; do
     rm -rf stopped*
 done
 refused "onto itself" 64 'is the source' "$textgen" export one one/ --overwrite
+refused "onto a file" 64 'is a file; name a folder' "$textgen" export one one/config.json
+refused "settings of another model" 64 '--base is for checkpoints: one is a model' "$textgen" export one x --base textgen/tiny
+refused "a folder of something else" 66 'expected a model .*, a run or a checkpoint, found none' "$textgen" export deep x
 refused "no target" 64 'folder to write is missing' "$textgen" export one
 refused "an empty target" 64 'folder to write is missing' "$textgen" export one ''
 refused "a wrong type" 64 'expected f32, bf16, f16 or keep' "$textgen" export one x --dtype int3
