@@ -149,7 +149,7 @@ tg_status tg_filemap_open(tg_filemap *m, const char *path, tg_error *err) {
     if (len) {
         void *p = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
         if (p == MAP_FAILED)
-            st = tg_fail_errno(err, TG_IO, "%s: cannot map", path);
+            st = tg_fail_errno(err, errno == ENOMEM ? TG_NOMEM : TG_IO, "%s: cannot map", path);
         else
             *m = (tg_filemap){p, len};
     }

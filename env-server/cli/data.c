@@ -1,4 +1,4 @@
-/* textgen-env data: samples of a config's data pool as the model will see them: the prompt as its
+/* textgen data: samples of a config's data pool as the model will see them: the prompt as its
  * tokens say it, with what is cut off marked, and the numbers of tokens. */
 #include "common/base/file.h"
 #include "common/base/log.h"
@@ -244,7 +244,7 @@ int tg_command_data(int argc, char **argv) {
          "One JSON object a line: id, prompt, references, meta."},
         {0}};
     const tg_args_spec spec = {
-        "textgen-env data",
+        "textgen data",
         "CONFIG [--split train] [--limit 10] [--json] [key=value…]",
         "Shows samples as the model will see them, with token counts and what is cut off marked.",
         flags,

@@ -1,4 +1,4 @@
-/* textgen-env score: metrics and rewards of texts in a file, without a model or a config. */
+/* textgen score: metrics and rewards of texts in a file, without a model or a config. */
 #include "common/base/file.h"
 #include "common/base/str.h"
 #include "common/config/json.h"
@@ -298,21 +298,21 @@ int tg_command_score(int argc, char **argv) {
          "One JSON object with corpus values and values per text; --json FILE: into a file."},
         {0}};
     const tg_args_spec spec = {
-        "textgen-env score",
+        "textgen score",
         "--metric A,B [--reward C] [--pred FILE --ref FILE… | --jsonl FILE] [--json [FILE]] "
         "[id.option=value…]",
         "Computes metrics and rewards of texts. When a metric has no value, stderr says why and "
         "the\n"
         "exit code is 65; the others are printed all the same.",
         flags,
-        "  textgen-env score --metric rouge,bleu,meteor --pred out.txt --ref ref.txt\n"
-        "  textgen-env score --metric sacre_bleu,chrf --pred out.txt --ref a.txt --ref b.txt "
+        "  textgen score --metric rouge,bleu,meteor --pred out.txt --ref ref.txt\n"
+        "  textgen score --metric sacre_bleu,chrf --pred out.txt --ref a.txt --ref b.txt "
         "sacre_bleu.tokenize=intl --json scores.json\n"
-        "  textgen-env score --metric rouge --pred out.jsonl --ref refs.jsonl --threads 0 "
+        "  textgen score --metric rouge --pred out.jsonl --ref refs.jsonl --threads 0 "
         "compat=rl4lms\n"
-        "  echo '{\"prediction\": \"1 2 3\"}' | textgen-env score --metric increasing_numbers "
+        "  echo '{\"prediction\": \"1 2 3\"}' | textgen score --metric increasing_numbers "
         "increasing_numbers.min_tokens=20\n"
-        "  textgen-env score --metric dates --reward sentences_with_dates --jsonl texts.jsonl "
+        "  textgen score --metric dates --reward sentences_with_dates --jsonl texts.jsonl "
         "--json\n",
         0,
         1,

@@ -307,8 +307,8 @@ static tg_status run_text(job *j, tg_error *err) {
         while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r')) len--;
         size_t first = j->ids.n;
         tg_error why;
-        tg_status line_status = tg_tokenizer_encode(j->model.tokenizer, text, (size_t)len,
-                                                    TG_ENCODE_SPECIAL, &j->ids, &why);
+        tg_status line_status =
+            tg_line_text(text, (size_t)len, j->model.tokenizer, prompt_vocab(j), &j->ids, &why);
         st = add_line(j, ++number, first, line_status, &why);
         if (st == TG_OK && j->n_lines == j->chunk) st = flush(j, err);
     }

@@ -16,6 +16,19 @@ static tg_status ids_from_list(const json_t *list, const char *key, int vocab, t
     return TG_OK;
 }
 
+tg_status tg_line_text(const char *text, size_t len, const tg_tokenizer *tokenizer, int vocab,
+                       tg_ids *out, tg_error *err) {
+    const size_t first = out->n;
+    tg_status st = tg_tokenizer_encode(tokenizer, text, len, TG_ENCODE_SPECIAL, out, err);
+    for (size_t i = first; st == TG_OK && i < out->n; i++)
+        if (out->data[i] >= vocab)
+            st = tg_fail(err, TG_DATA,
+                         "token id %d of the text is outside the model's vocabulary of %d: the "
+                         "folder has the tokenizer of another model",
+                         out->data[i], vocab);
+    return st;
+}
+
 tg_status tg_line_ids(const json_t *object, const char *ids_key, const char *text_key,
                       const tg_tokenizer *tokenizer, int vocab, tg_ids *out, tg_error *err) {
     if (!json_is_object(object)) return tg_fail(err, TG_DATA, "expected a JSON object");
@@ -28,12 +41,6 @@ tg_status tg_line_ids(const json_t *object, const char *ids_key, const char *tex
         return tg_fail(err, TG_DATA,
                        "\"%s\" needs a tokenizer, and the model folder has none; give \"%s\"",
                        text_key, ids_key);
-    tg_status st = tg_tokenizer_encode(tokenizer, json_string_value(text), json_string_length(text),
-                                       TG_ENCODE_SPECIAL, out, err);
-    for (size_t i = 0; st == TG_OK && i < out->n; i++)
-        if (out->data[i] >= vocab)
-            st = tg_fail(err, TG_DATA,
-                         "token id %d of the text is outside the model's vocabulary of %d",
-                         out->data[i], vocab);
-    return st;
+    return tg_line_text(json_string_value(text), json_string_length(text), tokenizer, vocab, out,
+                        err);
 }

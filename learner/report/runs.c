@@ -29,7 +29,8 @@ static tg_status read_config(tg_report_run *run, tg_error *err) {
 static tg_status open_run(tg_report_run *run, const char *dir, tg_error *err) {
     run->dir = dir;
     if (!tg_path_is_dir(dir))
-        return tg_fail(err, TG_DATA, "%s: is no folder; give the folders of runs (--run-dir)", dir);
+        return tg_fail(err, TG_NOINPUT, "%s: is no folder; give the folders of runs (--run-dir)",
+                       dir);
     tg_status st = read_config(run, err);
     if (st == TG_OK) st = tg_panels_read(&run->panels, dir, err);
     for (int i = 0; st == TG_OK && i < run->panels.n; i++)

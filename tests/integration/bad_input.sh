@@ -261,6 +261,12 @@ bad "generate: setting out of range" 78 'top_k: expected a whole number from 0' 
 bad "data: unknown split" 64 '--split: expected train, val or test' "$textgen" data good.yml --split trian
 bad "logprob: unknown option" 64 'unknown option --jsnl, did you mean --jsonl' "$textgen" logprob --model "$model" --jsnl
 bad "tokenize: no tokenizer" 66 'nothere' "$textgen" tokenize --tokenizer nothere
+bad "report: no such run" 66 '^textgen report: nowhere: is no folder' "$textgen" report nowhere
+bad "score: nothing to compute" 64 '^textgen score: nothing to compute' "$textgen" score
+bad "data: no samples" 64 '^textgen data: --limit: expected a number of samples, found -1' "$textgen" data good.yml --limit -1
+rm -rf m; cp -r "$model" m; truncate -s 4G m/model.safetensors
+[ "$BUILD" != build ] || # a sanitizer maps more than that by itself
+    bad "weights larger than the memory there may be" 71 'm/model.safetensors: cannot map: Cannot allocate memory' bash -c "ulimit -v 2000000; exec '$textgen' generate --model m"
 bad "worker: no address" 64 'bind|connect' "$env" --config good.yml
 bad "worker: bad address" '(64|78)' 'nonsense' "$env" --config good.yml --connect nonsense://x
 bad "learner: no run folder" 64 'run-dir' "$learner" train --config good.yml

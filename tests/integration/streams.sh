@@ -79,6 +79,10 @@ said "a file for a model" $? 66 'looked in: .*/ids \(is a file\)'
 cp -r "$golden/families/mbart" m && : >m/sentencepiece.bpe.model
 "$textgen" generate --model m </dev/null >out 2>err
 said "any tokenizer of the folder is opened" $? 65 'sentencepiece.bpe.model'
+"$OLDPWD/$BUILD/tests/make-model" narrow '{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 8, "n_head": 2, "n_layer": 1, "n_positions": 32,
+  "vocab_size": 100, "activation_function": "gelu_new"}' "$tiny"
+echo 'The box' | "$textgen" generate --model narrow >out 2>err
+said "a tokenizer of another model" $? 65 'line 1: token id 265 of the text is outside the model.s vocabulary of 100: the folder has the tokenizer of another model'
 # what a message tells to run does run
 for hint in $(grep -rhoE 'textgen list [a-z]+' "$OLDPWD"/learner "$OLDPWD"/env-server --include='*.c' | awk '{print $3}' | sort -u); do
     "$textgen" list "$hint" >out 2>err
