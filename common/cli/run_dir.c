@@ -97,20 +97,18 @@ tg_status tg_run_dir_lock(const char *dir, int *fd, tg_error *err) {
     return tg_fail_errno(err, TG_IO, "%s: cannot be locked", dir);
 }
 
-tg_status tg_run_dir_write_config(const char *dir, const tg_buf *config, bool *replaced,
+tg_status tg_run_dir_write_config(const char *dir, const tg_buf *config, tg_buf *replaced,
                                   tg_error *err) {
-    *replaced = false;
     tg_status st = TG_OK;
     char *path = tg_path_join(dir, "config.json");
     if (!path) return tg_fail_nomem(err, strlen(dir));
-    tg_buf old = {0};
     bool same = false;
-    if (tg_path_exists(path) && tg_file_read(path, CONFIG_MAX, &old, NULL) == TG_OK) {
-        same = old.len == config->len && !memcmp(old.data, config->data, old.len);
-        *replaced = !same;
-    }
-    if (!same) st = tg_file_write_atomic(path, config->data, config->len, err);
-    tg_buf_fini(&old);
+    if (tg_path_exists(path) && tg_file_read(path, CONFIG_MAX, replaced, NULL) == TG_OK)
+        same = replaced->len == config->len && !memcmp(replaced->data, config->data, replaced->len);
+    if (same)
+        tg_buf_reset(replaced);
+    else
+        st = tg_file_write_atomic(path, config->data, config->len, err);
     tg_free(path);
     return st;
 }

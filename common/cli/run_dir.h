@@ -20,9 +20,9 @@ bool tg_run_dir_has_checkpoint(const char *dir);
  * in one folder would ruin each other's files. TG_BUSY: another one has it. */
 tg_status tg_run_dir_lock(const char *dir, int *fd, tg_error *err) TG_MUST_CHECK;
 
-/* Writes config.json atomically. An equal file is left alone; *replaced tells whether another was
- * there. */
-tg_status tg_run_dir_write_config(const char *dir, const tg_buf *config, bool *replaced,
+/* Writes config.json atomically. An equal file is left alone; *replaced gets the text of another that
+ * was there (the caller frees it), and stays empty when there was none. */
+tg_status tg_run_dir_write_config(const char *dir, const tg_buf *config, tg_buf *replaced,
                                   tg_error *err) TG_MUST_CHECK;
 
 /* Removes the folder when it holds a config and logs only: a run that was refused leaves nothing behind. */

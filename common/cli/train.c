@@ -51,7 +51,9 @@ static tg_status choose_config(train *t, const tg_args *args, tg_error *err) {
 }
 
 static tg_status choose_run_dir(train *t, tg_error *err) {
-    if (t->run_dir_flag) {
+    if (t->run_dir_flag && !*t->run_dir_flag) {
+        return tg_fail(err, TG_USAGE, "--run-dir: expected a folder, found an empty text");
+    } else if (t->run_dir_flag) {
         t->run_dir = tg_strdup(t->run_dir_flag);
     } else if (rl4lms_style(t)) {
         tg_buf dir = {0};
@@ -200,13 +202,38 @@ static bool refused(int code) {
            code == tg_status_exit_code(TG_NOINPUT) || code == tg_status_exit_code(TG_CONFIG);
 }
 
+/* A run that could not go on with the config given now can still go on with its own. */
+static void put_back_config(const train *t, const tg_buf *old) {
+    tg_buf refused_one = {0};
+    tg_error err;
+    if (tg_run_dir_write_config(t->run_dir, old, &refused_one, &err) == TG_OK)
+        fprintf(stderr, "%s: %s/config.json is what it was before\n", NAME, t->run_dir);
+    else
+        fprintf(stderr, "%s: %s\n", NAME, err.msg);
+    tg_buf_fini(&refused_one);
+}
+
+static tg_status run_or_undo(const train *t, const tg_buf *replaced, int *code, tg_error *err) {
+    tg_status st = run_processes(t, code, err);
+    if (st == TG_OK && !*code) return TG_OK;
+    const bool wrong = refused(st != TG_OK ? tg_status_exit_code(st) : *code);
+    if (t->fresh && wrong) tg_run_dir_discard(t->run_dir);
+    if (replaced->len && wrong) put_back_config(t, replaced);
+    /* an interrupted learner says so itself; what was refused once would be again */
+    if (*code != tg_status_exit_code(TG_INTERRUPTED) && !(t->resume && wrong)) hint_resume(t);
+    return st;
+}
+
 /* With the folder locked: the config, then the run itself. */
 static tg_status train_locked(const train *t, const tg_checked *checked, int *code, tg_error *err) {
-    bool replaced = false;
+    tg_buf replaced = {0};
     tg_status st = tg_run_dir_write_config(t->run_dir, &checked->resolved, &replaced, err);
-    if (st != TG_OK) return st;
+    if (st != TG_OK) {
+        tg_buf_fini(&replaced);
+        return st;
+    }
     if (checked->notes.len) fputs(checked->notes.data, stderr);
-    if (replaced)
+    if (replaced.len)
         fprintf(stderr, "%s: %s/config.json is replaced by the config given now\n", NAME,
                 t->run_dir);
     if (t->wandb)
@@ -214,12 +241,8 @@ static tg_status train_locked(const train *t, const tg_checked *checked, int *co
                 "%s: --log_to_wandb is not built into this version; the .jsonl files in %s hold "
                 "the same data\n",
                 NAME, t->run_dir);
-    st = run_processes(t, code, err);
-    if (st == TG_OK && !*code) return TG_OK;
-    if (t->fresh && refused(st != TG_OK ? tg_status_exit_code(st) : *code))
-        tg_run_dir_discard(t->run_dir);
-    /* an interrupted learner says so itself */
-    if (*code != tg_status_exit_code(TG_INTERRUPTED)) hint_resume(t);
+    st = run_or_undo(t, &replaced, code, err);
+    tg_buf_fini(&replaced);
     return st;
 }
 

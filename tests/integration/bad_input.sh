@@ -251,6 +251,7 @@ bad "option without value" 64 '--workers needs a value' "$textgen" train good.ym
 bad "option of the wrong type" 64 '--workers: expected a whole number' "$textgen" train good.yml --workers two
 bad "resume without a run" 66 'no run to resume' "$textgen" train good.yml --resume --run-dir dir
 bad "run folder is a file" 64 'is a file, not a run folder' "$textgen" train good.yml --run-dir good.yml
+bad "run folder without a name" 64 'run-dir: expected a folder, found an empty text' "$textgen" train good.yml --run-dir ''
 bad "run folder cannot be made" 74 'cannot create folder' "$textgen" train good.yml --run-dir /proc/no/such
 bad "list: unknown kind" 64 'unknown kind "rewrad", did you mean "reward"' "$textgen" list rewrad
 bad "check: nothing to check" 64 'an argument is missing' "$textgen" check

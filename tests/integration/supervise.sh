@@ -124,6 +124,18 @@ mkdir -p dir/checkpoints/checkpoint_1.tmp
 kill -9 "$(cat state/textgen-learner.pids)"; finish
 expect "a hint at half a checkpoint" test "$(grep -c -e '--resume' err)" = 0
 
+begin "a resume that is refused leaves the run as it was"
+echo 'mkdir -p "$5/checkpoints/checkpoint_1"; exit 0' >state/textgen-learner.do
+start; finish
+cp dir/config.json before.json
+echo 'echo "textgen-learner: another config" >&2; exit 65' >state/textgen-learner.do
+start --resume --seed 7; finish
+expect "exit code $code" test "$code" -eq 65
+expect "it is not said that the config is replaced" grep -q 'config.json is replaced by the config given now' err
+expect "the config of the run is lost" cmp before.json dir/config.json
+expect "nor that it is put back" grep -q 'dir/config.json is what it was before' err
+expect "a hint at what was just refused" test "$(grep -c 'to go on from the last checkpoint' err)" = 0
+
 begin "a killed worker is reported and restarted"
 echo 'rest "$STATE/go"; exit 0' >state/textgen-learner.do
 start; running 2
