@@ -11,8 +11,11 @@ static const tg_opt *row_of(const tg_opt *table, const char *key) {
     return NULL;
 }
 
-/* Null, or what the option is anyway. */
+/* Null, or what the option is anyway: False too where that is "false". */
 static bool says_nothing(const tg_opt *row, const tg_node *n) {
+    bool given;
+    if (row->type == TG_T_BOOL && row->def && tg_node_bool(n, &given))
+        return given == !strcmp(row->def, "true");
     return tg_node_is_null(n) ||
            (row->def && n->kind == TG_NODE_SCALAR && !strcmp(row->def, n->text));
 }

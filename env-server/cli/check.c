@@ -5,6 +5,21 @@
 #include "env-server/cli/load.h"
 #include "env-server/env/env.h"
 
+static void put_unused(const tg_loaded *l, tg_buf *out) {
+    const tg_env_settings *s = &l->settings;
+    const tg_node *root = l->config.root;
+    tg_opts_unused(s->datapool.entry->options, tg_node_at(root, "datapool.args"), "datapool.args",
+                   out);
+    if (s->reward.entry)
+        tg_opts_unused(s->reward.entry->options, tg_node_at(root, "reward_fn.args"),
+                       "reward_fn.args", out);
+    for (size_t i = 0; i < s->n_metrics; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "train_evaluation.metrics.%zu.args", i);
+        tg_opts_unused(s->metrics[i].entry->options, tg_node_at(root, path), path, out);
+    }
+}
+
 static tg_status check(const char *config, const tg_args *args, bool schema_only, tg_error *err) {
     tg_loaded l;
     tg_env *env = NULL;
@@ -17,8 +32,7 @@ static tg_status check(const char *config, const tg_args *args, bool schema_only
         tg_buf_putc(&text, '\n');
         st = tg_stdout_write(&text, err);
         tg_buf_reset(&text);
-        tg_opts_unused(l.settings.datapool.entry->options,
-                       tg_node_at(l.config.root, "datapool.args"), "datapool.args", &text);
+        put_unused(&l, &text);
         if (st == TG_OK && text.len) fputs(text.data, stderr);
         tg_buf_fini(&text);
     }

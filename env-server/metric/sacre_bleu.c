@@ -14,7 +14,8 @@ const tg_opt tg_sacre_bleu_table[] = {
     TG_OPT_STR_ONE_OF(S, smooth_method, "exp", "exp|floor|add-k|none", "Smoothing."),
     TG_OPT_ROW(S, smooth_value, TG_T_FLOAT, TG_OPT_NULLABLE, NULL, 0, 1e9, NULL,
                "Value of floor (default 0.1) and add-k smoothing (default 1)."),
-    TG_OPT_BOOL(S, force, "false", "No effect: nothing warns about tokenised input."),
+    TG_OPT_ROW(S, force, TG_T_BOOL, TG_OPT_IGNORED, "false", 0, 0, NULL,
+               "No effect: nothing warns about tokenised input."),
     TG_OPT_BOOL(S, lowercase, "false", "Ignore case."),
     TG_OPT_BOOL(S, use_effective_order, "false", "Stop at the longest order that occurs."),
     TG_OPT_END};

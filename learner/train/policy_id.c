@@ -9,8 +9,8 @@
 #define S tg_policy_args
 #define COMMON_OPTIONS                                                                             \
     TG_OPT_STR_REQUIRED(S, model_name, "Folder or name of the pretrained language model."),        \
-        TG_OPT_BOOL(S, apply_model_parallel, "true",                                               \
-                    "Spread the layers over several GPUs; no effect on one device."),              \
+        TG_OPT_ROW(S, apply_model_parallel, TG_T_BOOL, TG_OPT_IGNORED, "true", 0, 0, NULL,         \
+                   "No effect: all layers are on one device."),                                    \
         TG_OPT_STR_ONE_OF(S, prompt_truncation_side, "left", "left|right",                         \
                           "Which end of a long prompt is cut for evaluation."),                    \
         TG_OPT_NODE(S, generation_kwargs, "How rollouts choose tokens (names of transformers)."),  \

@@ -137,6 +137,9 @@ YML
 bad "no effect: of transformers" 0 '^note: sup.yml:9: alg.training_args.save_strategy has no effect: By steps' "$textgen" check --schema-only sup.yml
 bad "no effect: of RL4LMs" 0 '^note: command line: alg.args.verbose has no effect: TEXTGEN_LOG' "$textgen" check --schema-only good.yml alg.args.verbose=2 alg.args.device=auto
 bad "no effect: of a data pool" 0 'datapool.args.tokenizer_id has no effect: the run.s tokenizer' "$textgen" check --schema-only good.yml datapool='{id: tldr, args: {tokenizer_id: x}}'
+bad "no effect: of a policy" 0 'alg.policy.args.apply_model_parallel has no effect: all layers are on one device' "$textgen" check --schema-only good.yml alg.policy.args.apply_model_parallel=False alg.args.use_sde=False
+bad "no effect: of a metric" 0 'train_evaluation.metrics.0.args.force has no effect: nothing warns' "$textgen" check --schema-only good.yml 'train_evaluation.metrics=[{id: sacre_bleu, args: {force: True}}]'
+bad "no effect: of a reward" 0 'reward_fn.args.force has no effect: nothing warns' "$textgen" check --schema-only good.yml 'reward_fn={id: sacre_bleu, args: {force: True}}'
 sed -E 's/^    n_steps: 8/    verbose: 1\n&/' good.yml >c.yml
 sed 's/^tokenizer:.*/tokenizer: {model_name: '"${model//\//\\/}"', max_length: 5}/; /save_strategy/d' sup.yml >s.yml
 bad "no effect: of RL4LMs on supervised texts" 0 '^note: s.yml:1: tokenizer.max_length: has no effect on the texts that are trained on' "$textgen" check --schema-only s.yml
