@@ -23,5 +23,6 @@ static int run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    tg_args_begin();
     return tg_args_end("textgen-env", run(argc, argv));
 }

@@ -77,5 +77,6 @@ static int run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    tg_args_begin();
     return tg_args_end("textgen-learner", run(argc, argv));
 }

@@ -9,8 +9,10 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdint.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { FLAGS_MAX = 64, NAME_MAX_LEN = 64 };
 
@@ -177,6 +179,14 @@ void tg_args_help(const tg_args_spec *spec, tg_buf *out) {
     }
     tg_buf_printf(out, "  %-30s %s\n", "--help", "This text.");
     if (spec->examples) tg_buf_printf(out, "\nexamples:\n%s", spec->examples);
+}
+
+void tg_args_begin(void) {
+    for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0) continue;
+        /* the lowest number that is free: fd. Without /dev/null all is as before */
+        if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
+    }
 }
 
 int tg_args_end(const char *name, int exit_code) {

@@ -70,6 +70,9 @@ void tg_args_help(const tg_args_spec *spec, tg_buf *out);
 /* "name: message" on stderr; returns the exit code of err's status. For the last line of a command.
  */
 int tg_args_report(const char *name, const tg_error *err);
+/* For the first line of main: a stream that is closed stays an error to read or write, but its number is taken, so that no file that is
+ * opened later gets what is meant for it. */
+void tg_args_begin(void);
 /* For the last line of main: the exit code, or that of TG_IO with a line on stderr when what was printed could not be written. */
 int tg_args_end(const char *name, int exit_code);
 

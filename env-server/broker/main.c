@@ -26,6 +26,7 @@ static tg_status run(tg_broker_opts *o, const tg_security_opts *keys, tg_error *
 }
 
 int main(int argc, char **argv) {
+    tg_args_begin();
     tg_broker_opts o = {.limits = TG_LIMIT_OPTS_DEFAULT};
     tg_security_opts keys = {0};
     int64_t min_workers = 1, heartbeat_ms = 0, lease_ms = 0, drain_ms = 0;

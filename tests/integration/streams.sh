@@ -52,6 +52,33 @@ for cut in "list" "--help" "generate --model $tiny max_new_tokens=2"; do
     said "a reader that is gone: $cut" "$code" 141 ''
 done
 
+# A file that is written must not get the number of a closed stream, and with it the lines meant for that.
+"$textgen" export "$tiny" whole >out 2>err
+said "all streams are open" $? 0 ''
+"$textgen" export "$tiny" quiet <&- 2>&- >out
+said "only stdout is open" $? 0 ''
+diff -r whole quiet >out 2>&1
+said "the files are the same" $? 0 ''
+cat >c.yml <<YML
+tokenizer: {model_name: $tiny}
+reward_fn: {id: increasing_numbers, args: {min_tokens: 8}}
+datapool: {id: dummy_pool, args: {n_samples: 6, prompt: '<|endoftext|>'}}
+env: {n_envs: 4, args: {max_prompt_length: 4, max_episode_length: 6, terminate_on_eos: true}}
+alg:
+  id: ppo
+  args: {n_steps: 8, batch_size: 16, n_epochs: 1}
+  kl_div: {coeff: 0.05}
+  policy: {id: causal_lm_actor_critic_policy, args: {model_name: $tiny, generation_kwargs: {do_sample: true, max_new_tokens: 6}}}
+train_evaluation: {eval_batch_size: 4, n_iters: 1, eval_every: 5, metrics: []}
+YML
+"$textgen" train c.yml --run-dir open >out 2>err </dev/null
+code=$?
+: >err
+said "a run" $code 0 ''
+"$textgen" train c.yml --run-dir closed <&- >&- 2>&-
+said "a run without streams" $? 0 ''
+for f in model/model.safetensors rollout_info.jsonl training_info.jsonl; do cmp open/$f closed/$f >out 2>&1; said "$f of a run without streams" $? 0 ''; done
+
 printf '{"ids": [5]}\n\n{"ids": "x"}\n' >lines
 "$textgen" generate --jsonl --model "$tiny" max_new_tokens=2 <lines >out 2>err
 said "generate: bad lines" $? 65 '^textgen generate: 2 of 3 lines have no result: see "error"'
