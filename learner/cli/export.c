@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/config/args.h"
 #include "common/nn/family/config_json.h"
+#include "common/nn/finite.h"
 #include "common/nn/model_files.h"
 #include "common/nn/model_summary.h"
 #include "learner/cli/export_source.h"
@@ -274,6 +275,13 @@ static tg_status report(const export_job *j, const char *out, bool dry, tg_error
     return st;
 }
 
+/* They are copied all the same: what is wrong with a model can be looked at elsewhere. */
+static void warn_not_finite(const export_job *j) {
+    tg_error why = {0};
+    if (tg_weights_finite(&j->weights, &j->params, &why) != TG_OK)
+        tg_log_warn("export", "%s", why.msg);
+}
+
 static tg_status run(export_job *j, const char *source, const char *base, const char *out, bool dry,
                      bool overwrite, tg_error *err) {
     tg_status st = tg_export_source_find(&j->source, source, base, err);
@@ -284,7 +292,10 @@ static tg_status run(export_job *j, const char *source, const char *base, const 
     if (out) st = check_target(j, out, overwrite, err);
     if (st == TG_OK) st = report(j, out, dry, err);
     bool write = out && !dry;
-    if (write) watch_signals();
+    if (st == TG_OK && write) {
+        watch_signals();
+        warn_not_finite(j);
+    }
     if (st == TG_OK && write) st = tg_model_write_folder(out, write_network, j, err);
     if (st == TG_OK && write) st = remove_old_tokenizer(j, out, err);
     close_network(j);

@@ -102,6 +102,9 @@ check "overwritten by a model without a value head" "$textgen" export plain old 
 check "which has none then" test ! -e old/value_head.safetensors -a -z "$(ls old | grep incoming)" -a ! -e old/model.safetensors.index.json
 cp -r "$opt" large && printf '\0\120\303\107' | dd of=large/model.safetensors bs=1 seek=$(($(stat -c %s large/model.safetensors) - 4)) conv=notrunc 2>/dev/null # 100000
 check "a number too large for f16 is said" sh -c "'$textgen' export large small --dtype f16 2>&1 >/dev/null | grep -q '1 weights are infinite as f16'"
+cp -r large nan && printf '\0\0\300\177' | dd of=nan/model.safetensors bs=1 seek=$(($(stat -c %s nan/model.safetensors) - 4)) conv=notrunc 2>/dev/null
+check "a number that is none is said" sh -c "'$textgen' export nan nan2 2>&1 >/dev/null | grep -q 'nan/model.safetensors: tensor .* is NaN; expected finite numbers'"
+check "and kept" sh -c '! cmp -s nan/model.safetensors large/model.safetensors && test -e nan2/model.safetensors'
 check "not where it fits" sh -c "'$textgen' export large wide --dtype bf16 2>&1 >/dev/null | grep -c infinite | grep -qx 0"
 echo '{}' >wide/tokenizer.json && : >wide/merges.txt && echo kept >wide/notes.txt
 check "over a folder with a tokenizer" "$textgen" export "$opt" wide --overwrite

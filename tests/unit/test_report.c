@@ -113,7 +113,7 @@ TEST(a_folder_without_a_run_is_refused_by_name) {
     CHECK_EQ(tg_report_open(&r, dirs, 1, false, &err), TG_DATA);
     CHECK(strstr(err.msg, "holds no run") != NULL);
     tg_report_close(&r);
-    CHECK_EQ(tg_report_open(&r, nowhere, 1, false, &err), TG_DATA);
+    CHECK_EQ(tg_report_open(&r, nowhere, 1, false, &err), TG_NOINPUT);
     CHECK(strstr(err.msg, "/nowhere/at/all") != NULL);
     tg_report_close(&r);
 }
