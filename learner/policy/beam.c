@@ -218,7 +218,8 @@ tg_status tg_beams_gather(tg_beams *b, const tg_beam_group *g, const float *cons
 
 tg_status tg_beams_enough(const tg_beams *b, tg_error *err) {
     if (!b->dead || b->n_ranked >= (int)b->s->num_return_sequences) return TG_OK;
-    return tg_fail(err, TG_DATA, "every token is forbidden at token %d", b->dead);
+    return tg_fail(err, TG_DATA, "every token is forbidden at token %d: %s", b->dead,
+                   b->allowed ? TG_MASK_ADVICE : "generation_kwargs forbid too many");
 }
 
 tg_gen_end tg_beams_ends(const tg_beams *b, const tg_candidate *c) {

@@ -28,6 +28,11 @@ typedef struct tg_mask_opts {
     bool compat;
 } tg_mask_opts;
 
+/* What to do where a mask and the penalties leave no token. */
+#define TG_MASK_ADVICE                                                                             \
+    "generation_kwargs forbid all that the mask allows; give a larger top_mask or "                \
+    "min_tokens_to_keep"
+
 /* bits (words of V): the tokens allowed in a state, from the mask model's and the policy's logits (V) there. `always` (words): the special
  * tokens. A state has at least min_keep tokens; w->e, w->work and w->blocks are used. */
 void tg_mask_make(const tg_mask_opts *o, const float *learned, const float *policy, int V,

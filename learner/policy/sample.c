@@ -7,10 +7,11 @@
 #include <math.h>
 #include <string.h>
 
-static tg_status forbidden(const tg_gen_context *c, tg_error *err) {
+static tg_status forbidden(const tg_gen_context *c, const tg_sample_mask *mask, tg_error *err) {
     return tg_fail(err, TG_DATA,
-                   "every token is forbidden at token %d, or a penalty made one infinitely good",
-                   c->n);
+                   "every token is forbidden at token %d, or a penalty made one infinitely good: "
+                   "%s",
+                   c->n, mask ? TG_MASK_ADVICE : "generation_kwargs forbid too many");
 }
 
 /* The draw from w->e, whose sum is given, of candidates with these scores and this largest score. */
@@ -64,11 +65,11 @@ tg_status tg_sample(const tg_gen_settings *s, const tg_gen_context *c, const flo
     }
     if (!s->do_sample) {
         float best = processed ? tg_row_max(scores, V) : top;
-        if (!(best > -INFINITY)) return forbidden(c, err);
+        if (!(best > -INFINITY)) return forbidden(c, mask, err);
         out->token = tg_row_first(scores, V, best);
         out->sample_logp = 0;
     } else if (processed || tg_warpers_any(s, V)) {
-        if (!draw_shaped(s, scores, V, mask, u, w, out)) return forbidden(c, err);
+        if (!draw_shaped(s, scores, V, mask, u, w, out)) return forbidden(c, mask, err);
     } else {
         draw(logits, NULL, V, sum, top, u, w, out);
     }

@@ -41,8 +41,9 @@ says "tokens of another model" 78 'bad_words_ids: .* 0 to 22, found 23' '{"ids":
 says "temperature 0 is no matter of a greedy search" 0 '"end": "length"' '{"ids": [5]}' --model "$models/llama" temperature=0 max_new_tokens=2
 says "but of a sample" 78 'temperature: expected a number from .* found 0' '{"ids": [5]}' --model "$models/llama" temperature=0 do_sample=true
 says "threads below 0" 64 'threads: expected .* found -2' '{"ids": [5]}' --model "$models/llama" --threads -2
+TEXTGEN_CPU_ISA=sse says "kernels that are not there" 0 "TEXTGEN_CPU_ISA is 'sse', and this processor has .*plain: taking" '{"ids": [5]}' --model "$models/llama" max_new_tokens=2
 says "room for many results of each prompt" 65 'line 1: .*not a token id' '{"ids": [-1]}' --model "$models/llama" do_sample=true num_return_sequences=1000000 max_new_tokens=1
-says "every token forbidden" 65 'every token is forbidden' '{"ids": [5]}' --model "$models/llama" "suppress_tokens=[$(seq -s, 0 22)]"
+says "every token forbidden" 65 'every token is forbidden at token 1.*generation_kwargs forbid too many' '{"ids": [5]}' --model "$models/llama" "suppress_tokens=[$(seq -s, 0 22)]"
 
 # a line that finds no next token is the only one without a result
 lines=$(printf '{"ids": [5]}\n{"ids": [%s]}\n{"ids": [6]}\n' "$(seq -s, 0 21)")

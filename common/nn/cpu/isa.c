@@ -2,6 +2,9 @@
  * machine the bits of another. */
 #include "common/nn/cpu/kernels.h"
 
+#include "common/base/log.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +22,16 @@ static bool has_avx512(void) {
 }
 #endif
 
+static void warn_unknown(const char *wanted, const tg_cpu_kernels *const *found, int n) {
+    char names[128];
+    size_t len = 0;
+    for (int i = 0; i < n && len < sizeof names; i++)
+        len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", i ? ", " : "",
+                                found[i]->isa);
+    tg_log_warn("nn", "TEXTGEN_CPU_ISA is '%s', and this processor has %s: taking %s", wanted,
+                names, found[0]->isa);
+}
+
 const tg_cpu_kernels *tg_cpu_kernels_choose(void) {
     const tg_cpu_kernels *found[4];
     int n = 0;
@@ -32,5 +45,6 @@ const tg_cpu_kernels *tg_cpu_kernels_choose(void) {
     const char *wanted = getenv("TEXTGEN_CPU_ISA");
     for (int i = 0; wanted && i < n; i++)
         if (!strcmp(found[i]->isa, wanted)) return found[i];
+    if (wanted && *wanted) warn_unknown(wanted, found, n);
     return found[0];
 }
