@@ -138,6 +138,7 @@ static bool take_legacy(json_t *o, json_t *config) {
                                        "stop_strings",
                                        "suppress_tokens",
                                        "temperature",
+                                       "token_healing",
                                        "top_h",
                                        "top_k",
                                        "top_p",

@@ -71,6 +71,7 @@ const tg_opt tg_gen_options[] = {
     TG_OPT_NODE(S, dola_layers, "Decoding by contrasting layers."),
     TG_OPT_NODE(S, watermarking_config, "Watermarks."),
     TG_OPT_NODE(S, top_h, "Top-H sampling."),
+    TG_OPT_NODE(S, token_healing, "Rewriting the end of the prompt."),
     TG_OPT_NODE(S, max_time, "Seconds: results would depend on the machine."),
     TG_OPT_END};
 #undef ID_OR_LIST
@@ -163,34 +164,39 @@ static tg_status check_beams(const tg_gen_settings *s, const char *path, tg_erro
     return s->do_sample ? check_sampling(s, path, err) : TG_OK;
 }
 
+/* Whether a value asks for nothing: null, or what turns it off (NAN: nothing does). */
+static bool is_off(const tg_node *given, double off) {
+    bool on = true;
+    double x = (double)NAN;
+    if (tg_node_is_null(given)) return true;
+    return (off == 0 && tg_node_bool(given, &on) && !on) || (tg_node_float(given, &x) && x == off);
+}
+
 tg_status tg_gen_settings_supported(const tg_gen_settings *s, const char *path, tg_error *err) {
+    const double none = (double)NAN;
     const struct {
         const tg_node *given;
         const char *key, *what;
+        double off;
     } missing[] = {
-        {s->prefix_allowed_tokens_fn, "prefix_allowed_tokens_fn", "a Python function"},
-        {s->constraints, "constraints", "constrained beam search"},
-        {s->force_words_ids, "force_words_ids", "constrained beam search"},
-        {s->post_processing_fn, "post_processing_fn", "post-processing of generated text"},
-        {s->penalty_alpha, "penalty_alpha", "contrastive search"},
-        {s->dola_layers, "dola_layers", "decoding by contrasting layers"},
-        {s->watermarking_config, "watermarking_config", "a watermark"},
-        {s->top_h, "top_h", "top-H sampling"},
-        {s->max_time, "max_time", "a limit in seconds"},
+        {s->prefix_allowed_tokens_fn, "prefix_allowed_tokens_fn", "a Python function", none},
+        {s->constraints, "constraints", "constrained beam search", none},
+        {s->force_words_ids, "force_words_ids", "constrained beam search", none},
+        {s->post_processing_fn, "post_processing_fn", "post-processing of generated text", none},
+        {s->guidance_scale, "guidance_scale", "classifier-free guidance", 1},
+        {s->penalty_alpha, "penalty_alpha", "contrastive search", 0},
+        {s->dola_layers, "dola_layers", "decoding by contrasting layers", none},
+        {s->watermarking_config, "watermarking_config", "a watermark", none},
+        {s->top_h, "top_h", "top-H sampling", none},
+        {s->token_healing, "token_healing", "rewriting the end of prompts", 0},
+        {s->max_time, "max_time", "a limit in seconds", none},
     };
     for (size_t i = 0; i < TG_COUNT_OF(missing); i++) {
-        if (!tg_node_is_null(missing[i].given))
+        if (!is_off(missing[i].given, missing[i].off))
             return tg_fail(err, TG_UNSUPPORTED,
                            "%s.%s: %s is known but not built into this version", path,
                            missing[i].key, missing[i].what);
     }
-    double scale = 1;
-    if (!tg_node_is_null(s->guidance_scale) &&
-        (!tg_node_float(s->guidance_scale, &scale) || scale != 1))
-        return tg_fail(err, TG_UNSUPPORTED,
-                       "%s.guidance_scale: classifier-free guidance is known but not built into "
-                       "this version",
-                       path);
     return check_beams(s, path, err);
 }
 

@@ -112,6 +112,32 @@ TEST(what_samples_need_is_asked_when_sampling) {
     }
 }
 
+/* A folder may have the key, and in it the value that asks for nothing. */
+TEST(what_is_not_built_is_refused_unless_it_is_off) {
+    static const struct {
+        const char *text, *key; /* NULL: fine */
+    } cases[] = {
+        {"{token_healing: true}", "kw.token_healing"},
+        {"{token_healing: false}", NULL},
+        {"{penalty_alpha: 0.6, top_k: 4}", "kw.penalty_alpha"},
+        {"{penalty_alpha: 0.0}", NULL},
+        {"{guidance_scale: 1.5}", "kw.guidance_scale"},
+        {"{guidance_scale: 1}", NULL},
+        {"{guidance_scale: 0}", "kw.guidance_scale"},
+        {"{max_time: 0}", "kw.max_time"},
+        {"{dola_layers: null}", NULL},
+        {"{dola_layers: low}", "kw.dola_layers"},
+    };
+    for (size_t i = 0; i < TG_COUNT_OF(cases); i++) {
+        tg_arena arena = {0};
+        tg_gen_settings s;
+        CHECK_OK(read_text(&s, cases[i].text, &arena));
+        CHECK_EQ(tg_gen_settings_supported(&s, "kw", &err), cases[i].key ? TG_UNSUPPORTED : TG_OK);
+        if (cases[i].key) CHECK(strstr(err.msg, cases[i].key) != NULL);
+        tg_arena_fini(&arena);
+    }
+}
+
 TEST(tokens_that_the_model_does_not_have_are_named) {
     static const char *const cases[][2] = {
         {"{bad_words_ids: [[3], [4, 20, 5]]}", "kw.bad_words_ids"},

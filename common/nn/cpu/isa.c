@@ -26,8 +26,8 @@ static void warn_unknown(const char *wanted, const tg_cpu_kernels *const *found,
     char names[128];
     size_t len = 0;
     for (int i = 0; i < n && len < sizeof names; i++)
-        len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", i ? ", " : "",
-                                found[i]->isa);
+        len +=
+            (size_t)snprintf(names + len, sizeof names - len, "%s%s", i ? ", " : "", found[i]->isa);
     tg_log_warn("nn", "TEXTGEN_CPU_ISA is '%s', and this processor has %s: taking %s", wanted,
                 names, found[0]->isa);
 }
