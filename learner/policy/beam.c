@@ -248,13 +248,19 @@ static float length_factor(const tg_beams *b, int n_new) {
     return (float)pow((double)n_new, b->s->length_penalty);
 }
 
+/* A sum of log-probs, and not one that stands for none. A negative length_penalty multiplies scores: those of long texts may be smaller
+ * than TG_BEAM_NONE, and are scores still (transformers returns its placeholders there). */
+static bool is_real(float sum) {
+    return sum > TG_BEAM_NONE / 2;
+}
+
 /* Keeps the list of finished ones sorted, best first. */
 static void finish(tg_beams *b, const tg_candidate *c, tg_gen_end end) {
     tg_beam_group *g = &b->groups[0];
     float score = c->sum / length_factor(b, b->step + 1);
     int at = g->n_finished;
     if (at == g->n && !(score > (float)b->finished[at - 1]->score)) return;
-    if (at < g->n && !(score > TG_BEAM_NONE)) return;
+    if (at < g->n && !(score > TG_BEAM_NONE) && !is_real(c->sum)) return;
     tg_hypothesis *h = b->spare;
     tg_beams_extend(b, h, c);
     h->score = (double)score;
@@ -300,6 +306,7 @@ static int run_on(tg_beams *b, const bool *ended) {
 /* Whether the best running beam could still displace a finished one. */
 static bool can_improve(const tg_beams *b) {
     bool all = b->groups[0].n_finished == b->n_beams;
+    if (!all && is_real(b->sum[0])) return true;
     bool at_limit = b->s->early == TG_STOP_NEVER && b->s->length_penalty > 0;
     float best = b->sum[0] / length_factor(b, at_limit ? b->p.max_new : b->step);
     return best > (all ? (float)b->finished[b->n_beams - 1]->score : TG_BEAM_NONE);
