@@ -35,8 +35,10 @@ typedef struct tg_gen_result {
         *masks; /* (n, words of V) the tokens that each was chosen from; NULL: without a mask */
     int n;
     tg_gen_end end;
-    bool eos;     /* ended by eos, not by length or a stop sequence */
-    double score; /* of a beam, as transformers's sequences_scores; NaN without beams */
+    bool eos; /* ended by eos, not by length or a stop sequence */
+    double
+        score; /* of a beam, as transformers's sequences_scores; NaN without beams. Where fewer texts are possible than results
+                   * are wanted, the others are empty, with end NONE and -1e9: transformers repeats itself there */
 } tg_gen_result;
 typedef tg_status tg_gen_done(void *arg, const tg_gen_result *result, tg_error *err);
 

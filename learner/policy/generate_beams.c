@@ -191,7 +191,7 @@ static tg_status finish_lane(tg_generator *g, tg_lane *l, tg_gen_done *done, voi
     tg_status st = TG_OK;
     for (int k = 0; k < (int)g->settings.num_return_sequences && st == TG_OK; k++) {
         const tg_hypothesis *h = tg_beams_result(l->beams, k);
-        tg_gen_result result = {.id = r->id, .index = k, .score = -1e9, .end = TG_END_LENGTH};
+        tg_gen_result result = {.id = r->id, .index = k, .score = -1e9, .end = TG_END_NONE};
         if (h) {
             result.tokens = h->tokens + r->n_prompt;
             result.logp = h->logp;

@@ -29,6 +29,7 @@ rm -f "$kwargs"
 says "a beam has a score" 0 '"step_score": \[-.*"score": -[0-9.]+, "end": "length"' "$line" --model "$tiny" num_beams=2 max_new_tokens=3
 says "a sample has both log-probs" 0 '"logprob": \[-.*"sample_logprob": \[-' "$line" --model "$tiny" do_sample=true max_new_tokens=3
 says "however small a score is" 0 '"ids": \[([0-9]+, ){99}[0-9]+\].*"score": -[0-9]{10,}' "$line" --model "$tiny" num_beams=3 eos_token_id=null max_new_tokens=100 length_penalty=-5
+says "fewer texts than results" 0 '"ids": \[9\].*"end": "length"}, {"ids": \[\].*"score": -1000000000.0, "end": "none"' '{"ids": [5, 6]}' --model "$models/t5" num_beams=2 num_return_sequences=2 max_new_tokens=1 forced_eos_token_id=9
 says "several results are a list" 0 '^\[\{.*\}, \{.*\}\]$' "$line" --model "$tiny" do_sample=true num_return_sequences=2 max_new_tokens=3
 says "a stop string ends it" 0 '"text": ".*has".*"end": "stop"' "$line" --model "$tiny" stop_strings=has max_new_tokens=9
 says "an encoder-decoder's source" 0 '"ids": \[9' '{"ids": [5, 6, 7, 1]}' --model "$models/t5" max_new_tokens=4 forced_bos_token_id=9
