@@ -40,9 +40,10 @@ typedef struct tg_batch {
 
 typedef struct tg_pass_caps {
     int tokens, seqs, actions;
-    int src;     /* seq2seq: source tokens */
-    bool masked; /* batches may have masks */
-    bool values; /* nothing but values is asked for: no logits are kept */
+    int most_actions; /* of caps that were cut down to what is needed: what they were, which decides whether logits are kept; 0: actions */
+    int src;          /* seq2seq: source tokens */
+    bool masked;      /* batches may have masks */
+    bool values;      /* nothing but values is asked for: no logits are kept */
 } tg_pass_caps;
 
 /* Words of 32 bits for a set of tokens. */
@@ -71,6 +72,9 @@ tg_status tg_pass_create(tg_pass **out, tg_model *m, tg_pass_caps caps, unsigned
 void tg_pass_destroy(tg_pass **p);
 /* Bytes tg_pass_create would allocate for a model opened with model_flags: for the memory plan. */
 size_t tg_pass_bytes(const tg_arch *arch, unsigned model_flags, tg_pass_caps caps, unsigned mode);
+
+/* Whether it keeps the logits, where it trains and does not recompute: up to 192 MB of them. */
+bool tg_pass_keeps(const tg_arch *arch, tg_pass_caps caps);
 
 /* TG_DATA: more than caps, a token outside the vocabulary, a sequence longer than the positions,
  * bad offsets or rows. */

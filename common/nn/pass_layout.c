@@ -170,6 +170,12 @@ static void carve_labels(tg_carve *c, const tg_arch *arch, size_t S, bool train,
     if (train) b->dlabels = tg_carve_f32(c, S, L);
 }
 
+bool tg_pass_keeps(const tg_arch *arch, tg_pass_caps caps) {
+    const size_t most = (size_t)TG_MAX(caps.most_actions, caps.actions);
+    return !caps.values && arch->kind != TG_KIND_ENCODER &&
+           most * (size_t)arch->vocab_size <= KEPT_FLOATS;
+}
+
 static void carve_pass(tg_carve *c, const tg_arch *arch, tg_pass_caps caps, const training *train,
                        tg_pass_buffers *b, tg_pass_stack *main, tg_pass_stack *enc) {
     size_t N = (size_t)caps.tokens, A = (size_t)caps.actions, C = (size_t)arch->width;
@@ -189,11 +195,9 @@ static void carve_pass(tg_carve *c, const tg_arch *arch, tg_pass_caps caps, cons
     if (tg_trunk_has_lm(arch)) b->lm = tg_carve_f32(c, A, E);
     float **per_action[] = {&b->mean, &b->rstd, &b->logp, &b->entropy, &b->lse, &b->value};
     for (size_t i = 0; i < TG_COUNT_OF(per_action); i++) *per_action[i] = tg_carve_f32(c, A, 1);
-    const bool keeps =
-        train->on && !train->recompute && !caps.values && arch->kind != TG_KIND_ENCODER;
-    const size_t logits = A * (size_t)arch->vocab_size;
     b->kept = NULL;
-    if (keeps && logits <= KEPT_FLOATS) b->kept = tg_carve_f32(c, logits, 1);
+    if (train->on && !train->recompute && tg_pass_keeps(arch, caps))
+        b->kept = tg_carve_f32(c, A * (size_t)arch->vocab_size, 1);
     size_t n = TG_MIN((size_t)TG_PASS_LOGIT_ROWS, TG_MAX(N, (size_t)caps.src));
     b->logit_rows = tg_carve_i32(c, n);
     b->logit_x = tg_carve_f32(c, n, C);

@@ -53,7 +53,8 @@ typedef struct tg_actor_critic {
     tg_mask_opts mask;
     tg_critic critic;
     tg_optim *optim; /* over policy and value together */
-    tg_pass_caps caps;
+    tg_pass_caps
+        caps; /* of the passes that are made next; never more than those it was made with */
     int score_tokens;
     /* private: made when they are needed, NULL while resting */
     tg_pass *policy_pass, *value_pass, *ref_pass;

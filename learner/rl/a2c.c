@@ -52,7 +52,10 @@ static void plan(const void *opts, int n_envs, int max_sequence, tg_algo_plan *o
         .n_steps = (int)o->n_steps,
         .gamma = o->gamma,
         .gae_lambda = o->gae_lambda,
-        .caps = tg_minibatch_caps(rows, rows, max_sequence, (int)o->microbatch_tokens)};
+        .caps = tg_minibatch_caps(rows, rows, max_sequence, (int)o->microbatch_tokens),
+        .epochs = 1,
+        .batch_size = rows,
+        .mode = tg_minibatch_mode_find(o->minibatch)};
 }
 
 /* RL4LMs's A2C names its numbers after PPO: so do we. */

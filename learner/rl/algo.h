@@ -19,6 +19,10 @@ typedef struct tg_algo_plan {
     int n_steps; /* per environment */
     double gamma, gae_lambda;
     tg_pass_caps caps; /* of the training passes, given the longest sequence */
+    /* How the update visits the rows: epochs of minibatches, of which the first may be one of all rows. 0 epochs: otherwise. */
+    int epochs, batch_size;
+    bool first_whole;
+    tg_minibatch_mode mode;
 } tg_algo_plan;
 
 /* Named statistics of one update, e.g. "ppo/policy_gradient_loss", in a fixed order. */

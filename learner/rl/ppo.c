@@ -50,7 +50,10 @@ void tg_ppo_plan(const void *opts, int n_envs, int max_sequence, tg_algo_plan *o
                           .gamma = o->gamma,
                           .gae_lambda = o->gae_lambda,
                           .caps = tg_minibatch_caps((int)TG_MIN(o->batch_size, rows), (int)rows,
-                                                    max_sequence, (int)o->microbatch_tokens)};
+                                                    max_sequence, (int)o->microbatch_tokens),
+                          .epochs = (int)o->n_epochs,
+                          .batch_size = (int)TG_MIN(o->batch_size, rows),
+                          .mode = tg_minibatch_mode_find(o->minibatch)};
 }
 
 /* The stats of an update in RL4LMs's names, and ours. */

@@ -46,7 +46,11 @@ static void plan(const void *opts, int n_envs, int max_sequence, tg_algo_plan *o
         .n_steps = (int)o->n_steps,
         .gamma = o->gamma,
         .gae_lambda = o->gae_lambda,
-        .caps = tg_minibatch_caps(rows, rows, max_sequence, (int)o->microbatch_tokens)};
+        .caps = tg_minibatch_caps(rows, rows, max_sequence, (int)o->microbatch_tokens),
+        .epochs = o->sub_sampling_factor == 1 ? (int)o->n_critic_updates + 1 : 0,
+        .batch_size = (int)TG_MIN(o->batch_size, rows),
+        .first_whole = true,
+        .mode = tg_minibatch_mode_find(o->minibatch)};
 }
 
 /* ---- the policy ---- */

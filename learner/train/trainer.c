@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "learner/policy/actor_critic.h"
+#include "learner/rl/fit.h"
 #include "learner/rl/kl.h"
 #include "learner/rl/pack.h"
 #include "learner/train/collect.h"
@@ -55,6 +56,7 @@ static tg_status open_networks(trainer *t, tg_error *err) {
     s->algo->plan(s->algo_opts, run->n_envs, run->max_prompt + run->max_new, &t->plan);
     if (run->arch.kind == TG_KIND_SEQ2SEQ)
         t->plan.caps = tg_pack_seq2seq_caps(t->plan.caps, run->max_prompt, run->max_new);
+    t->plan.caps.masked = s->mask.kind != TG_MASK_NONE;
     tg_actor_critic_opts opts = {.model_folder = run->model_folder,
                                  .critic = s->critic,
                                  .reference = true,
@@ -121,17 +123,22 @@ typedef struct iteration {
 
 static tg_status learn(trainer *t, tg_rollout *r, iteration *it, tg_error *err) {
     const tg_train_settings *s = t->run->settings;
+    tg_order order = {.seed = t->run->seed,
+                      .iteration = (uint64_t)t->state.iteration,
+                      .n_iterations = (uint64_t)s->eval.n_iters};
     double start = tg_clock_seconds();
-    tg_status st = tg_actor_critic_score(t->ac, r, err);
+    tg_fit fit;
+    tg_status st = tg_fit_rollout(&fit, &t->plan, r, &order, err);
     if (st != TG_OK) return st;
+    t->ac->caps = fit.score;
+    st = tg_actor_critic_score(t->ac, r, err);
+    if (st != TG_OK) return st;
+    t->ac->caps = fit.update;
     double mean_kl = tg_rollout_kl(r, t->kl.coeff);
     tg_rollout_summarise(r, t->kl.coeff, &it->summary);
     tg_kl_controller_step(&t->kl, mean_kl);
     tg_rollout_finish(r, &(tg_returns_opts){t->plan.gamma, t->plan.gae_lambda, s->kl.norm_reward});
     double scored = tg_clock_seconds();
-    tg_order order = {.seed = t->run->seed,
-                      .iteration = (uint64_t)t->state.iteration,
-                      .n_iterations = (uint64_t)s->eval.n_iters};
     st = s->algo->update(t->ac, s->algo_opts, r, &order, NULL, &it->stats, err);
     tg_actor_critic_rest(t->ac); /* the next rollout and evaluations need the memory for caches */
     it->score_s = scored - start;

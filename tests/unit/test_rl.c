@@ -2,7 +2,9 @@
 #include "tests/support/tg_test.h"
 
 #include "common/base/alloc.h"
+#include "common/base/check.h"
 #include "common/base/rng.h"
+#include "learner/rl/fit.h"
 #include "learner/rl/gae.h"
 #include "learner/rl/kl.h"
 #include "learner/rl/minibatch.h"
@@ -247,6 +249,77 @@ TEST(minibatches_larger_than_a_pass_come_in_pieces) {
     REQUIRE_OK(tg_minibatches_shuffle(m, &(tg_order){.seed = 1}, 0, &err));
     CHECK_EQ(tg_minibatches_pack(m, 0, &err), TG_BUG);
     tg_minibatches_destroy(&m);
+    tg_rollout_destroy(&r);
+}
+
+/* The pieces of every epoch as numbers, one after the other. */
+static int piece_sizes(const tg_rollout *r, const tg_algo_plan *plan, tg_pass_caps caps,
+                       const tg_order *order, int *sizes) {
+    tg_minibatches *m;
+    tg_minibatch_piece p;
+    int n = 0;
+    CHECK_OK(tg_minibatches_create(&m, r, plan->mode, plan->batch_size, caps, &err));
+    for (int epoch = 0; m && epoch < plan->epochs; epoch++) {
+        CHECK_OK(tg_minibatches_shuffle(m, order, epoch, &err));
+        for (int k = 0; k < m->n; k++) {
+            CHECK_OK(tg_minibatches_pack(m, k, &err));
+            while (tg_minibatches_next(m, &p)) {
+                sizes[n++] = p.batch.n_tokens;
+                sizes[n++] = p.batch.n_actions;
+            }
+        }
+    }
+    tg_minibatches_destroy(&m);
+    return n;
+}
+
+TEST(caps_that_fit_a_rollout_leave_its_pieces_as_they_are) {
+    tg_rollout *r = rollout_of(15);
+    REQUIRE(r);
+    r->known = true;
+    for (int i = 0; i < 2 * 15; i++) {
+        tg_algo_plan plan = {
+            .epochs = 4, .batch_size = 1 + i / 2, .mode = (tg_minibatch_mode)(i % 2)};
+        plan.caps = tg_minibatch_caps(plan.batch_size, 15, 11, i % 3 ? 12 : 1000);
+        const tg_order order = {.seed = (uint64_t)i};
+        tg_fit fit;
+        int wide[400], narrow[400], tokens = 0, actions = 0;
+        REQUIRE_OK(tg_fit_rollout(&fit, &plan, r, &order, &err));
+        int n = piece_sizes(r, &plan, plan.caps, &order, wide);
+        CHECK_EQ(piece_sizes(r, &plan, fit.update, &order, narrow), n);
+        CHECK(!memcmp(wide, narrow, (size_t)n * sizeof *wide));
+        for (int k = 0; k < n; k += 2) {
+            tokens = TG_MAX(tokens, wide[k]);
+            actions = TG_MAX(actions, wide[k + 1]);
+        }
+        CHECK_EQ(fit.update.tokens, tokens);
+        CHECK_EQ(fit.update.actions, actions);
+        CHECK_EQ(fit.update.most_actions, plan.caps.actions);
+        CHECK(fit.score.tokens <= plan.caps.tokens && fit.score.actions <= plan.caps.actions);
+    }
+    tg_rollout_destroy(&r);
+}
+
+TEST(what_even_rollouts_need_is_known_before) {
+    enum { PROMPT = 6, ANSWER = 5, N = 12, ROWS = N * ANSWER };
+    int even_lengths[N][2];
+    for (int i = 0; i < N; i++) even_lengths[i][0] = PROMPT, even_lengths[i][1] = ANSWER;
+    tg_rollout *r;
+    REQUIRE_OK(tg_rollout_create(&r, (const int(*)[2])even_lengths, N, ROWS, &err));
+    for (int known = 0; known < 2; known++)
+        for (int batch = 1; batch <= ROWS; batch++)
+            for (int most = 11; most < 100; most += 16) {
+                tg_algo_plan plan = {.epochs = 2, .batch_size = batch};
+                plan.caps = tg_minibatch_caps(batch, ROWS, PROMPT + ANSWER, most);
+                r->known = known;
+                tg_fit real, even;
+                REQUIRE_OK(tg_fit_rollout(&real, &plan, r, &(tg_order){.seed = 1}, &err));
+                tg_fit_even(&even, &plan, &(tg_fit_lengths){ROWS, PROMPT, ANSWER, .known = known});
+                CHECK_EQ(even.update.tokens, real.update.tokens);
+                CHECK_EQ(even.update.actions, real.update.actions);
+                CHECK_EQ(even.score.tokens, real.score.tokens);
+                CHECK_EQ(even.score.seqs, real.score.seqs);
+            }
     tg_rollout_destroy(&r);
 }
 

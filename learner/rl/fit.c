@@ -1,0 +1,115 @@
+/* See fit.h. An iteration's order is a function of the seed: what its update will pack can be counted before it begins. */
+#include "learner/rl/fit.h"
+
+#include "common/base/check.h"
+#include "learner/rl/pack.h"
+
+static void widen(tg_pass_caps *caps, const tg_batch *b) {
+    caps->tokens = TG_MAX(caps->tokens, b->n_tokens);
+    caps->seqs = TG_MAX(caps->seqs, b->n_seqs);
+    caps->actions = TG_MAX(caps->actions, b->n_actions);
+    caps->src = TG_MAX(caps->src, b->n_src);
+}
+
+/* Without the sizes. */
+static tg_pass_caps empty(const tg_algo_plan *plan) {
+    tg_pass_caps caps = plan->caps;
+    caps.most_actions = caps.actions;
+    caps.tokens = caps.seqs = caps.actions = caps.src = 0;
+    return caps;
+}
+
+/* Both at least as large as each other. */
+static void join(tg_fit *f) {
+    widen(&f->score, &(tg_batch){.n_tokens = f->update.tokens,
+                                 .n_seqs = f->update.seqs,
+                                 .n_actions = f->update.actions,
+                                 .n_src = f->update.src});
+    f->update = f->score;
+}
+
+/* Whole episodes in their order, as tg_actor_critic_score packs them. */
+static tg_status fit_scoring(tg_pass_caps *caps, const tg_algo_plan *plan, const tg_rollout *r,
+                             tg_error *err) {
+    tg_arena arena = {0};
+    tg_pack pack;
+    tg_status st = tg_pack_init(&pack, r, plan->caps, &arena, err);
+    for (int e = 0; st == TG_OK && e < r->n_episodes; e++) {
+        const tg_episode *ep = &r->episodes[e];
+        if (!tg_pack_fits(&pack, r, ep, ep->n_actions, ep->n_actions)) tg_pack_clear(&pack);
+        tg_pack_sequence(&pack, r, ep, ep->n_actions);
+        pack.batch.n_actions += ep->n_actions;
+        widen(caps, &pack.batch);
+    }
+    tg_arena_fini(&arena);
+    return st;
+}
+
+/* Epochs [first, end). */
+static tg_status fit_epochs(tg_pass_caps *caps, const tg_algo_plan *plan, const tg_rollout *r,
+                            const tg_order *order, int batch_size, int first, int end,
+                            tg_error *err) {
+    tg_minibatches *m = NULL;
+    tg_minibatch_piece piece;
+    tg_status st = tg_minibatches_create(&m, r, plan->mode, batch_size, plan->caps, err);
+    for (int epoch = first; st == TG_OK && epoch < end; epoch++) {
+        st = tg_minibatches_shuffle(m, order, epoch, err);
+        for (int k = 0; st == TG_OK && k < m->n; k++) {
+            st = tg_minibatches_pack(m, k, err);
+            while (st == TG_OK && tg_minibatches_next(m, &piece)) widen(caps, &piece.batch);
+        }
+    }
+    tg_minibatches_destroy(&m);
+    return st;
+}
+
+tg_status tg_fit_rollout(tg_fit *out, const tg_algo_plan *plan, const tg_rollout *r,
+                         const tg_order *order, tg_error *err) {
+    *out = (tg_fit){plan->caps, plan->caps};
+    if (!plan->epochs) return TG_OK;
+    tg_fit fit = {empty(plan), empty(plan)};
+    const int batch_size = TG_MIN(plan->batch_size, r->n_rows);
+    tg_status st = fit_scoring(&fit.score, plan, r, err);
+    if (st == TG_OK && plan->first_whole)
+        st = fit_epochs(&fit.update, plan, r, order, r->n_rows, 0, 1, err);
+    if (st == TG_OK)
+        st = fit_epochs(&fit.update, plan, r, order, batch_size, plan->first_whole, plan->epochs,
+                        err);
+    if (st != TG_OK) return st;
+    if (!r->known) join(&fit);
+    *out = fit;
+    return TG_OK;
+}
+
+/* ---- before there is a rollout ---- */
+
+/* Short ones may be many: as many as there is room for. */
+static tg_pass_caps caps_of(const tg_algo_plan *plan, const tg_fit_lengths *l, int episodes) {
+    tg_pass_caps caps = empty(plan);
+    const bool seq2seq = plan->caps.src > 0;
+    const int tokens = episodes * (seq2seq ? l->answer : l->prompt + l->answer - 1);
+    caps.tokens = l->shorter ? plan->caps.tokens : TG_MIN(tokens, plan->caps.tokens);
+    caps.src = l->shorter ? plan->caps.src : TG_MIN(episodes * l->prompt, plan->caps.src);
+    caps.seqs = l->shorter ? plan->caps.seqs : episodes;
+    caps.actions = TG_MIN(episodes * l->answer, plan->caps.actions);
+    return caps;
+}
+
+void tg_fit_even(tg_fit *out, const tg_algo_plan *plan, const tg_fit_lengths *l) {
+    const tg_pass_caps *caps = &plan->caps;
+    const bool seq2seq = caps->src > 0;
+    const int64_t batch = TG_MIN(plan->batch_size, l->n_rows), answer = l->answer;
+    const int64_t batches = (l->n_rows + batch - 1) / batch;
+    const int all = (int)((l->n_rows + answer - 1) / answer);
+    int fitting = caps->tokens / (seq2seq ? l->answer : l->prompt + l->answer - 1);
+    if (seq2seq) fitting = TG_MIN(fitting, caps->src / l->prompt);
+    fitting = TG_MAX(TG_MIN(fitting, TG_MIN(caps->seqs, caps->actions / l->answer)), 1);
+    /* an episode goes where its middle falls: no more of them than begin within as many rows */
+    int64_t in_batch = plan->mode == TG_MINIBATCH_SEQUENCE
+                           ? (l->n_rows + batches * answer - 1) / (batches * answer)
+                           : batch;
+    if (plan->first_whole || !plan->epochs) in_batch = all;
+    out->score = caps_of(plan, l, TG_MIN(all, fitting));
+    out->update = caps_of(plan, l, (int)TG_MIN(TG_MIN(in_batch, (int64_t)all), fitting));
+    if (!l->known) join(out);
+}
