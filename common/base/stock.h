@@ -28,6 +28,12 @@ typedef struct tg_stock {
     size_t kept; /* read-only: bytes that no block has */
 } tg_stock;
 
+/* What a block of so many bytes takes, or where it is not large what the heap gives for it: for memory plans. */
+static inline size_t tg_stock_bytes(size_t bytes) {
+    return bytes < TG_STOCK_LARGE ? bytes
+                                  : (bytes + TG_STOCK_UNIT - 1) / TG_STOCK_UNIT * TG_STOCK_UNIT;
+}
+
 void *tg_stock_alloc(tg_stock *s, size_t bytes); /* bytes > 0; NULL: out of memory */
 void tg_stock_free(tg_stock *s, void *block);
 /* Whether p is a block; the beginning of one, that is. */

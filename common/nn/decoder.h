@@ -21,6 +21,8 @@
 
 typedef struct tg_decoder tg_decoder;
 
+enum { TG_DECODER_ROWS = 2048 }; /* prompts beyond this many tokens are run in groups */
+
 typedef struct tg_decoder_caps {
     int slots;
     int len; /* tokens of a slot */

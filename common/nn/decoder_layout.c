@@ -4,10 +4,8 @@
 #include "common/base/alloc.h"
 #include "common/base/check.h"
 
-enum { PREFILL_ROWS = 2048 }; /* prompts beyond this many tokens are run in groups */
-
 static int work_rows(int n_slots, int max_len) {
-    int64_t all = TG_MIN((int64_t)n_slots * max_len, (int64_t)PREFILL_ROWS);
+    int64_t all = TG_MIN((int64_t)n_slots * max_len, (int64_t)TG_DECODER_ROWS);
     return TG_MAX(TG_MAX((int)all, max_len), n_slots);
 }
 

@@ -67,9 +67,12 @@ static tg_status plan_memory(const tg_run_config *c, const tg_train_settings *s,
     if (st != TG_OK) return st;
     if (s->supervised) prompt = TG_MIN(prompt, tg_run_room(&arch, (int)new_tokens));
     tg_fit_describe(c->root, s, &arch, out);
+    tg_memory_facts facts = {.n_envs = (int)int_at(c->env, "n_envs", 1),
+                             .max_prompt = (int)prompt,
+                             .max_new = (int)new_tokens,
+                             .shorter = true};
     tg_memory_plan plan;
-    st = tg_memory_plan_make(&plan, s, &arch, (int)int_at(c->env, "n_envs", 1), (int)prompt,
-                             (int)new_tokens, err);
+    st = tg_memory_plan_make(&plan, s, &arch, &facts, err);
     if (st != TG_OK) return st;
     tg_memory_plan_print(&plan, out);
     tg_buf_printf(out, "matrix products: %s\n", tg_run_products(s, c->learner.backend));

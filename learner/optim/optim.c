@@ -65,7 +65,7 @@ static size_t place_states(const tg_optim_kind *kind, const tg_params *params, p
 size_t tg_optim_bytes(const tg_optim_opts *opts, const tg_params *params) {
     const tg_optim_kind *kind = tg_optim_kind_find(opts->kind);
     if (!kind) return 0;
-    return (size_t)kind->n_moments(opts) * place_states(kind, params, NULL);
+    return (size_t)kind->n_moments(opts) * tg_stock_bytes(place_states(kind, params, NULL));
 }
 
 /* ---- opening ---- */

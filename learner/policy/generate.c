@@ -54,12 +54,14 @@ size_t tg_generator_bytes(const tg_arch *arch, const tg_gen_settings *s, tg_deco
     caps.weights = s->weights;
     caps.half_cache = s->half_cache;
     const size_t n = (size_t)caps.slots, len = (size_t)caps.len + 1, V = (size_t)arch->vocab_size;
-    const size_t decoder = tg_decoder_bytes(arch, caps), row = V * sizeof(float);
+    const size_t decoder = tg_stock_bytes(tg_decoder_bytes(arch, caps)), row = V * sizeof(float);
+    const size_t logits = tg_stock_bytes(n * row);
     const size_t spaces = (size_t)TG_MIN(threads, caps.slots) * 5 * row; /* tg_gen_space_init */
     const size_t tokens = n * (s->num_beams > 1 ? 10 : 4) * len * sizeof(int32_t);
     const size_t masks =
         n * (s->num_beams > 1 ? 1 : len) * (size_t)tg_mask_words((int)V) * sizeof(uint32_t);
-    return decoder + n * row + spaces + tokens + (masked ? decoder + n * row + masks : 0);
+    return decoder + logits + spaces + tokens +
+           (masked ? decoder + logits + tg_stock_bytes(masks) : 0);
 }
 
 tg_status tg_generator_create(tg_generator **out, tg_model *m, const tg_gen_settings *s,

@@ -55,11 +55,13 @@ void tg_trust_region_close(tg_trust_region *t) {
 }
 
 size_t tg_trust_region_bytes(const tg_arch *arch, const tg_params *params, tg_pass_caps caps) {
-    size_t solving = tg_fisher_bytes(arch, caps);
-    size_t searching = params->total * sizeof(float) + tg_pass_bytes(arch, 0, caps, TG_PASS_SCORE);
-    size_t vectors = 2 * params->grad_total + TG_MAX(3 * params->grad_total, params->total);
-    size_t rows = 2 * LOGIT_ROWS * (size_t)arch->vocab_size;
-    return TG_MAX(solving, searching) + (vectors + rows) * sizeof(float);
+    const size_t n = params->grad_total * sizeof(float), all = params->total * sizeof(float);
+    size_t solving = tg_stock_bytes(tg_fisher_bytes(arch, caps));
+    size_t searching =
+        tg_stock_bytes(all) + tg_stock_bytes(tg_pass_bytes(arch, 0, caps, TG_PASS_SCORE));
+    size_t rows = tg_stock_bytes(LOGIT_ROWS * (size_t)arch->vocab_size * sizeof(float));
+    return TG_MAX(solving, searching) + 2 * (tg_stock_bytes(n) + rows) +
+           tg_stock_bytes(TG_MAX(3 * n, all));
 }
 
 /* ---- the policy's vectors ---- */

@@ -3,11 +3,14 @@
 
 #include "common/base/check.h"
 #include "common/base/threads.h"
+#include "common/nn/cpu/cpu.h"
 #include "common/nn/decoder.h"
 #include "common/nn/pass.h"
 #include "common/nn/perplexity.h"
+#include "common/nn/trunk.h"
 #include "learner/policy/actor_critic.h"
 #include "learner/policy/generate.h"
+#include "learner/rl/fit.h"
 #include "learner/rl/pack.h"
 #include "learner/train/run.h"
 
@@ -16,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EVAL_CACHE_BYTES = 512 << 20 };
+enum { EVAL_CACHE_BYTES = 512 << 20, FILE_BYTES = 8 << 20, GROWTH_BYTES = 3 << 20 };
 
 static void add(tg_memory_plan *p, const char *what, unsigned phases, const char *fix,
                 uint64_t bytes) {
@@ -89,7 +92,8 @@ static network trained(const tg_train_settings *s, const tg_arch *arch, bool val
     unsigned flags = s->train | (value_head ? TG_MODEL_VALUE_HEAD : 0);
     tg_params params;
     if (tg_model_params(&params, arch, flags, NULL) != TG_OK) return (network){0};
-    network n = {params.total * sizeof(float), params.grad_total * sizeof(float),
+    network n = {tg_stock_bytes(params.total * sizeof(float)),
+                 tg_stock_bytes(params.grad_total * sizeof(float)),
                  tg_optim_bytes(&s->optim, &params), 0};
     if (caps && s->algo->workspace) n.workspace = s->algo->workspace(arch, &params, *caps);
     tg_params_fini(&params);
@@ -97,7 +101,8 @@ static network trained(const tg_train_settings *s, const tg_arch *arch, bool val
 }
 
 static uint64_t activations(const tg_train_settings *s, const tg_arch *arch, tg_pass_caps caps) {
-    return tg_pass_bytes(arch, s->train, caps, s->recompute ? TG_PASS_RECOMPUTE : TG_PASS_TRAIN);
+    unsigned mode = s->recompute ? TG_PASS_RECOMPUTE : TG_PASS_TRAIN;
+    return tg_stock_bytes(tg_pass_bytes(arch, s->train, caps, mode));
 }
 
 static uint64_t generator_bytes(const tg_train_settings *s, const tg_arch *arch,
@@ -110,18 +115,46 @@ static uint64_t generator_bytes(const tg_train_settings *s, const tg_arch *arch,
 
 static const char *const SMALLER = "a smaller model";
 
+/* What the ops work in stays theirs once it was touched. prompts: tokens that are decoded from at once; scored: by passes that keep
+ * nothing. */
+static void add_workspace(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
+                          tg_pass_caps caps, int64_t prompts, bool scored) {
+    const int width = TG_MAX(tg_trunk_qkv_width(arch), tg_trunk_up_width(arch));
+    const int rows =
+        TG_MAX(TG_MAX(caps.tokens, caps.src), (int)TG_MIN(prompts, (int64_t)TG_DECODER_ROWS));
+    add(p, "workspace of matrix products and heads", TG_PHASE_ALWAYS, SMALLER,
+        tg_cpu_workspace_used(rows, width, caps.actions, arch->vocab_size,
+                              !scored && !s->recompute && tg_pass_keeps(arch, caps)));
+}
+
+/* The algorithm's passes, as large as its iterations will need them. */
+static tg_fit fit_passes(const tg_train_settings *s, const tg_arch *arch, const tg_memory_facts *f,
+                         bool known, tg_algo_plan *algo) {
+    tg_fit fit;
+    s->algo->plan(s->algo_opts, f->n_envs, f->max_prompt + f->max_new, algo);
+    if (arch->kind == TG_KIND_SEQ2SEQ)
+        algo->caps = tg_pack_seq2seq_caps(algo->caps, f->max_prompt, f->max_new);
+    algo->caps.masked = s->mask.kind != TG_MASK_NONE;
+    int64_t rows = TG_MIN((int64_t)algo->n_steps * f->n_envs, (int64_t)1 << 30);
+    tg_fit_even(&fit, algo,
+                &(tg_fit_lengths){.n_rows = (int)rows,
+                                  .prompt = f->prompt ? f->prompt : f->max_prompt,
+                                  .answer = f->max_new,
+                                  .shorter = f->shorter,
+                                  .known = known});
+    return fit;
+}
+
 static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
-                           int n_envs, int max_prompt, int max_new) {
-    int max_len = max_prompt + max_new;
+                           const tg_memory_facts *f) {
+    int n_envs = f->n_envs, max_len = f->max_prompt + f->max_new;
     bool separate = s->critic == TG_CRITIC_SEPARATE;
     bool known =
         tg_critic_knows(s->critic, s->policy && s->policy->maskable, s->train, &s->rollout_gen);
     unsigned passes = TG_PHASE_SCORE | TG_PHASE_UPDATE;
     tg_algo_plan algo;
-    s->algo->plan(s->algo_opts, n_envs, max_len, &algo);
-    if (arch->kind == TG_KIND_SEQ2SEQ)
-        algo.caps = tg_pack_seq2seq_caps(algo.caps, max_prompt, max_new);
-    network policy = trained(s, arch, !separate, &algo.caps);
+    const tg_fit fit = fit_passes(s, arch, f, known, &algo);
+    network policy = trained(s, arch, !separate, &fit.update);
     const char *eight = "alg.policy.args.optimizer: {id: adamw_8bit}";
     add(p, "policy: parameters", TG_PHASE_ALWAYS, SMALLER, policy.params);
     if (!s->algo->critic_only) add(p, "policy: optimizer", TG_PHASE_ALWAYS, eight, policy.state);
@@ -141,24 +174,27 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
     add(p, "reference: parameters",
         s->keep_reference || s->half_reference ? TG_PHASE_ALWAYS : TG_PHASE_SCORE,
         "alg.policy.args.reference: folder",
-        s->half_reference ? tg_model_half_bytes(arch) : tg_model_bytes(arch, 0));
+        tg_stock_bytes(s->half_reference ? tg_model_half_bytes(arch) : tg_model_bytes(arch, 0)));
     if (s->policy && s->policy->maskable)
-        add(p, "mask model: parameters", TG_PHASE_ALWAYS, SMALLER, tg_model_bytes(arch, 0));
+        add(p, "mask model: parameters", TG_PHASE_ALWAYS, SMALLER,
+            tg_stock_bytes(tg_model_bytes(arch, 0)));
     const char *less = "a smaller alg.args.microbatch_tokens, or alg.policy.args.recompute: true";
     tg_arch headed = *arch;
     headed.value_head = true;
     add(p, "policy: activations", known ? TG_PHASE_UPDATE : passes, less,
-        activations(s, separate ? arch : &headed, algo.caps));
-    tg_pass_caps critic_caps = algo.caps;
+        activations(s, separate ? arch : &headed, fit.update));
+    tg_pass_caps critic_caps = fit.update;
     critic_caps.values = true;
     if (separate) add(p, "critic: activations", passes, less, activations(s, &headed, critic_caps));
     add(p, "reference: activations", TG_PHASE_SCORE, less,
-        tg_pass_bytes(arch, 0, algo.caps, TG_PASS_SCORE));
+        tg_stock_bytes(tg_pass_bytes(arch, 0, fit.score, TG_PASS_SCORE)));
     add(p, "rollout: cache and packed weights", TG_PHASE_GENERATE, "fewer env.n_envs",
-        generator_bytes(s, arch, &s->rollout_gen, n_envs, max_prompt, max_new));
+        generator_bytes(s, arch, &s->rollout_gen, n_envs, f->max_prompt, f->max_new));
     uint64_t rows = (uint64_t)algo.n_steps * (uint64_t)n_envs;
     add(p, "rollout: buffers", TG_PHASE_ALWAYS, "fewer alg.args.n_steps",
         rows * 80 + (uint64_t)n_envs * (uint64_t)max_len * 24);
+    add_workspace(p, s, arch, fit.score, (int64_t)n_envs * (f->prompt ? f->prompt : f->max_prompt),
+                  true);
 }
 
 int tg_supervised_longest(const tg_arch *arch) {
@@ -182,30 +218,40 @@ int tg_supervised_tokens(const tg_train_settings *s, const tg_arch *arch) {
     return n;
 }
 
-static void plan_supervised(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch) {
+static void plan_supervised(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
+                            const tg_memory_facts *f) {
     network n = trained(s, arch, false, NULL);
-    tg_pass_caps caps = tg_supervised_caps(arch, tg_supervised_tokens(s, arch));
+    tg_pass_caps caps =
+        f->supervised ? *f->supervised : tg_supervised_caps(arch, tg_supervised_tokens(s, arch));
     add(p, "parameters", TG_PHASE_ALWAYS, SMALLER, n.params);
     add(p, "optimizer", TG_PHASE_ALWAYS, "alg.training_args.optim: adamw_8bit", n.state);
     add(p, "gradients", TG_PHASE_UPDATE, "alg.num_layers_unfrozen", n.grads);
     add(p, "activations", TG_PHASE_UPDATE, "alg.training_args.gradient_checkpointing: true",
         activations(s, arch, caps));
+    add_workspace(p, s, arch, caps, 0, false);
 }
 
-/* What the ops work in: panels of matrices, and as many logits of a chunk of rows as the vocabulary is wide; never more than the
- * backend has. */
-enum { PANEL_BYTES = 12 << 20, FILE_BYTES = 8 << 20 };
-static uint64_t head_workspace(const tg_arch *arch) {
-    enum { CHUNK_ROWS = 512 };
-    uint64_t most = 0, used = (uint64_t)arch->vocab_size * CHUNK_ROWS * sizeof(float) + (4 << 20);
-    for (const struct tg_backend_ops *const *b = tg_backend_list(); *b; b++)
-        most = TG_MAX(most, (uint64_t)(*b)->scratch_bytes);
-    return TG_MIN(most - TG_MIN(most, (uint64_t)PANEL_BYTES), used);
+/* Evaluations may write more than an episode has. What perplexity needs comes behind the generator, in its place. */
+static void plan_evaluation(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
+                            const tg_memory_facts *f) {
+    const int room = tg_run_room(arch, f->max_prompt);
+    const int max_new = TG_MAX((int)TG_MIN(tg_gen_max_new(&s->eval_gen, 0), (int64_t)room), 1);
+    uint64_t slots = (uint64_t)tg_eval_slots(s, arch, f->max_prompt, max_new);
+    if (f->n_evaluated)
+        slots = TG_MIN(slots, f->n_evaluated * (uint64_t)TG_MAX(s->eval_gen.num_beams, 1));
+    size_t generator = generator_bytes(s, arch, &s->eval_gen, (int)slots, f->max_prompt, max_new);
+    size_t windows =
+        s->perplexity.wanted && arch->kind == TG_KIND_CAUSAL
+            ? tg_perplexity_bytes(arch, (int)TG_MIN(s->perplexity.stride, arch->max_positions))
+            : 0;
+    add(p, "evaluation: cache and packed weights", TG_PHASE_EVALUATE,
+        "a smaller train_evaluation.eval_batch_size", TG_MAX(generator, windows));
 }
 
 tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
-                              int n_envs, int max_prompt, int max_new, tg_error *err) {
+                              const tg_memory_facts *f, tg_error *err) {
     memset(p, 0, sizeof *p);
+    const int max_prompt = f->max_prompt, max_new = f->max_new;
     int longest =
         arch->kind == TG_KIND_SEQ2SEQ ? TG_MAX(max_prompt, max_new) : max_prompt + max_new;
     if (longest > arch->max_positions)
@@ -216,23 +262,12 @@ tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, con
             max_prompt, max_new, arch->max_positions);
     p->n_params = tg_model_bytes(arch, 0) / sizeof(float);
     if (s->supervised)
-        plan_supervised(p, s, arch);
+        plan_supervised(p, s, arch, f);
     else
-        plan_on_policy(p, s, arch, n_envs, max_prompt, max_new);
-    /* evaluations may write more than an episode has */
-    const int eval_new =
-        (int)TG_MIN(tg_gen_max_new(&s->eval_gen, 0), (int64_t)tg_run_room(arch, max_prompt));
-    size_t generator = generator_bytes(s, arch, &s->eval_gen,
-                                       tg_eval_slots(s, arch, max_prompt, TG_MAX(eval_new, 1)),
-                                       max_prompt, TG_MAX(eval_new, 1));
-    size_t windows = /* behind it, in its place */
-        s->perplexity.wanted && arch->kind == TG_KIND_CAUSAL
-            ? tg_perplexity_bytes(arch, (int)TG_MIN(s->perplexity.stride, arch->max_positions))
-            : 0;
-    add(p, "evaluation: cache and packed weights", TG_PHASE_EVALUATE,
-        "a smaller train_evaluation.eval_batch_size", TG_MAX(generator, windows));
-    add(p, "program", TG_PHASE_ALWAYS, SMALLER, status_bytes("VmRSS:") + PANEL_BYTES);
-    add(p, "workspace of the heads", TG_PHASE_ALWAYS, SMALLER, head_workspace(arch));
+        plan_on_policy(p, s, arch, f);
+    plan_evaluation(p, s, arch, f);
+    /* as it is, and what it touches later: code, stacks, small things on the heap */
+    add(p, "program", TG_PHASE_ALWAYS, SMALLER, status_bytes("VmRSS:") + GROWTH_BYTES);
     /* a piece of a checkpoint on its way, and one that is read again */
     add(p, "files", TG_PHASE_ALWAYS, SMALLER, FILE_BYTES);
     add_up(p);

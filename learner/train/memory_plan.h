@@ -3,7 +3,7 @@
  * needs most.
  *
  *     tg_memory_plan p = {0};
- *     tg_memory_plan_make(&p, &settings, &arch, n_envs, max_prompt, max_new, err);
+ *     tg_memory_plan_make(&p, &settings, &arch, &(tg_memory_facts){.n_envs = 8, .max_prompt = 64, .max_new = 48}, err);
  *     tg_memory_plan_print(&p, &buf);
  *     tg_memory_plan_check(&p, limit, err);      // TG_CONFIG saying what to change when it cannot fit */
 #ifndef TG_TRAIN_MEMORY_PLAN_H
@@ -40,9 +40,18 @@ typedef struct tg_memory_plan {
     uint64_t n_params; /* of one model */
 } tg_memory_plan;
 
+/* What is known of a run's texts; 0 or NULL: not known, and the plan is for the most that can be. */
+typedef struct tg_memory_facts {
+    int n_envs, max_prompt, max_new;
+    int prompt;           /* tokens of a prompt, on average */
+    bool shorter;         /* prompts differ in length, or episodes may end before max_new */
+    uint64_t n_evaluated; /* samples of the largest split that is evaluated */
+    const tg_pass_caps *supervised; /* passes of its steps */
+} tg_memory_facts;
+
 /* A whole config's plan: on-policy or supervised. arch: of the model that is trained. */
 tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
-                              int n_envs, int max_prompt, int max_new, tg_error *err) TG_MUST_CHECK;
+                              const tg_memory_facts *f, tg_error *err) TG_MUST_CHECK;
 void tg_memory_plan_print(const tg_memory_plan *p, tg_buf *out);
 /* limit 0: what is available. */
 tg_status tg_memory_plan_check(const tg_memory_plan *p, uint64_t limit,
@@ -50,7 +59,7 @@ tg_status tg_memory_plan_check(const tg_memory_plan *p, uint64_t limit,
 
 /* Places in the evaluation's generator: eval_batch_size, but no more than a cache of 512 MB (results do not depend on it). */
 int tg_eval_slots(const tg_train_settings *s, const tg_arch *arch, int max_prompt, int max_new);
-/* Tokens of a supervised pass: batches are cut to this. 2048, or as many as 256 MB of activations hold; but a whole text, and 512. */
+/* Most tokens of a supervised pass: batches are cut to this. 2048, or as many as 256 MB of activations hold; but a whole text, and 512. */
 int tg_supervised_tokens(const tg_train_settings *s, const tg_arch *arch);
 tg_pass_caps tg_supervised_caps(const tg_arch *arch, int tokens);
 /* Longest text that such a pass takes; a seq2seq model's, whose positions may be without end, 1024. */

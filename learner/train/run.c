@@ -9,6 +9,7 @@
 #include "common/config/locate.h"
 #include "learner/train/fit.h"
 #include "learner/train/memory_plan.h"
+#include "proto/codec.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -251,10 +252,36 @@ const char *tg_run_products(const tg_train_settings *s, const char *backend) {
                : "bf16 with f32 sums, no faster than f32: this processor has no avx512_bf16";
 }
 
-static tg_status check_memory(tg_run *run, tg_error *err) {
-    tg_memory_plan plan;
-    tg_status st = tg_memory_plan_make(&plan, run->settings, &run->arch, run->n_envs,
-                                       run->max_prompt, run->max_new, err);
+/* How long prompts are, by some of those that episodes will begin with. */
+static tg_status look_at_prompts(tg_run *run, tg_memory_facts *f, tg_error *err) {
+    enum { LOOKED_AT = 64 };
+    tg_samples *got = NULL;
+    uint32_t n = (uint32_t)TG_MIN(run->spec->n_samples[TG_SPLIT_TRAIN], (uint64_t)LOOKED_AT);
+    tg_status st = n ? tg_pool_samples(run->pool, TG_SPLIT_TRAIN, 0, n, &got, err) : TG_OK;
+    int64_t sum = 0;
+    for (size_t i = 0; got && i < got->n; i++) {
+        int64_t tokens = TG_MIN((int64_t)got->items[i].n_prompt, (int64_t)run->max_prompt);
+        f->shorter = f->shorter || (i && sum != (int64_t)i * tokens);
+        sum += tokens;
+    }
+    if (got && got->n) f->prompt = (int)TG_MAX(1, sum / (int64_t)got->n);
+    tg_msg_free(got);
+    return st;
+}
+
+tg_status tg_run_plan_memory(tg_run *run, const tg_pass_caps *supervised, tg_error *err) {
+    const tg_env_spec *spec = run->spec;
+    const tg_gen_settings *gen = &run->rollout_gen;
+    tg_memory_facts facts = {
+        .n_envs = run->n_envs,
+        .max_prompt = run->max_prompt,
+        .max_new = run->max_new,
+        .shorter = gen->stop_text || (gen->n_eos && tg_gen_min_new(gen, 0) < run->max_new),
+        .n_evaluated = TG_MAX(spec->n_samples[TG_SPLIT_VAL], spec->n_samples[TG_SPLIT_TEST]),
+        .supervised = supervised};
+    tg_memory_plan plan = {0};
+    tg_status st = supervised ? TG_OK : look_at_prompts(run, &facts, err);
+    if (st == TG_OK) st = tg_memory_plan_make(&plan, run->settings, &run->arch, &facts, err);
     if (st == TG_OK)
         st = tg_memory_plan_check(&plan, run->opts.config->learner.memory_limit_bytes, err);
     tg_buf text = {0};
@@ -290,7 +317,7 @@ tg_status tg_run_open(tg_run *run, const tg_run_opts *opts, tg_error *err) {
     if (st == TG_OK) st = open_pool(run, err);
     if (st == TG_OK) st = settle_lengths(run, err);
     if (st == TG_OK) st = find_special(run, err);
-    if (st == TG_OK) st = check_memory(run, err);
+    if (st == TG_OK && !run->settings->supervised) st = tg_run_plan_memory(run, NULL, err);
     if (st == TG_OK) {
         run->digest = run_digest(run);
         st = open_track(run, err);

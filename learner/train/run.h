@@ -7,6 +7,7 @@
 #include "common/net/pool.h"
 #include "common/net/security.h"
 #include "common/nn/backend.h"
+#include "common/nn/pass.h"
 #include "common/text/tokenizer.h"
 #include "common/text/stop_strings.h"
 #include "learner/track/track.h"
@@ -52,13 +53,17 @@ typedef struct tg_run {
     char title[200];
 } tg_run;
 
-/* Finds the model, checks the memory plan, prepares the folder, waits for the workers. */
+/* Finds the model, prepares the folder, waits for the workers, checks the memory plan of on-policy training. */
 tg_status tg_run_open(tg_run *run, const tg_run_opts *opts, tg_error *err) TG_MUST_CHECK;
 void tg_run_close(tg_run *run);
 
 /* The trainers. TG_INTERRUPTED: stopped by a signal, a checkpoint was written. */
 tg_status tg_train_on_policy(tg_run *run, tg_error *err) TG_MUST_CHECK;
 tg_status tg_train_supervised(tg_run *run, tg_error *err) TG_MUST_CHECK;
+
+/* Makes, logs and checks the memory plan: tg_run_open of an on-policy run, of others the trainer that knows its passes. */
+tg_status tg_run_plan_memory(tg_run *run, const tg_pass_caps *supervised,
+                             tg_error *err) TG_MUST_CHECK;
 
 /* Model and tokenizer into <run>/model. */
 tg_status tg_run_save_model(const tg_run *run, const tg_model *m, tg_error *err) TG_MUST_CHECK;

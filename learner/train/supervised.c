@@ -1,17 +1,16 @@
 /* Supervised training: the next token of prompt and reference, or of the reference to a prompt, with transformers' Trainer as the model for batches,
  * schedules and logging. Batches are packed, without padding, and cut into passes that fit.
  *
- * The loss of a step is the mean over all predicted tokens of its batch. Order: a keyed permutation of the texts for each epoch, so any
- * step can be reached without replaying those before it. */
+ * The loss of a step is the mean over all predicted tokens of its batch. */
 #include "common/base/alloc.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
-#include "common/base/rng.h"
 #include "learner/train/corpus.h"
 #include "learner/train/evaluate.h"
 #include "learner/train/memory_plan.h"
 #include "learner/train/run.h"
+#include "learner/train/text_order.h"
 #include "learner/optim/schedule.h"
 
 #include <inttypes.h>
@@ -23,11 +22,12 @@ typedef struct supervised {
     const tg_training_args *args;
     tg_model *model;
     tg_optim *optim;
-    tg_pass *pass; /* NULL until a step needs it, and in evaluations */
+    tg_pass *pass;     /* NULL until a step needs it, and in evaluations */
+    tg_pass_caps caps; /* of the pass: what the steps need of the packer's */
     tg_packer packer;
     tg_corpus corpus;
     tg_schedule schedule;
-    int64_t steps_per_epoch, texts_per_step;
+    tg_text_order order;
     int32_t ignored; /* label left out; -1: none */
     float *logp, *dlogp;
     tg_run_state state; /* iteration: optimizer steps */
@@ -50,8 +50,7 @@ static tg_status open_model(supervised *s, tg_error *err) {
                                      : tg_model_create(&s->model, run->be, &run->arch,
                                                        run->settings->train, run->seed, err);
     if (st == TG_OK) st = tg_optim_create(&s->optim, &s->model, 1, &run->settings->optim, err);
-    int tokens = tg_supervised_tokens(run->settings, &run->arch);
-    if (st == TG_OK) st = tg_packer_init(&s->packer, tg_supervised_caps(&run->arch, tokens), err);
+    const int tokens = s->packer.caps.tokens;
     s->logp = tg_alloc_array((size_t)tokens, sizeof *s->logp);
     s->dlogp = tg_alloc_array((size_t)tokens, sizeof *s->dlogp);
     if (st == TG_OK && !(s->logp && s->dlogp)) st = tg_fail_nomem(err, (size_t)tokens * 8);
@@ -102,16 +101,29 @@ static tg_status plan_steps(supervised *s, tg_error *err) {
         return tg_fail(err, TG_CONFIG,
                        "alg.training_args: %" PRId64 " texts are less than one batch of %" PRId64,
                        s->corpus.n, batch);
-    s->texts_per_step = batch * accumulate;
-    s->steps_per_epoch = TG_MAX(1, batches / accumulate);
+    s->order = (tg_text_order){.seed = s->run->seed,
+                               .n = s->corpus.n,
+                               .steps_per_epoch = TG_MAX(1, batches / accumulate),
+                               .texts_per_step = batch * accumulate,
+                               .takes_rest = !a->dataloader_drop_last && accumulate == 1};
     int64_t total = a->max_steps > 0
                         ? a->max_steps
-                        : (int64_t)ceil(a->num_train_epochs * (double)s->steps_per_epoch);
+                        : (int64_t)ceil(a->num_train_epochs * (double)s->order.steps_per_epoch);
     int64_t warmup =
         a->warmup_steps > 0 ? a->warmup_steps : (int64_t)ceil(a->warmup_ratio * (double)total);
     s->schedule =
         (tg_schedule){tg_schedule_find(a->lr_scheduler_type), a->learning_rate, warmup, total};
     return TG_OK;
+}
+
+/* The memory is planned here, where the texts are known. */
+static tg_status plan_passes(supervised *s, tg_error *err) {
+    const tg_run *run = s->run;
+    tg_pass_caps caps =
+        tg_supervised_caps(&run->arch, tg_supervised_tokens(run->settings, &run->arch));
+    s->caps = tg_text_order_caps(&s->order, &s->corpus, caps, 0, s->schedule.total);
+    tg_status st = tg_packer_init(&s->packer, caps, err);
+    return st == TG_OK ? tg_run_plan_memory(s->run, &s->caps, err) : st;
 }
 
 static tg_status start_or_resume(supervised *s, tg_error *err) {
@@ -126,44 +138,34 @@ static tg_status start_or_resume(supervised *s, tg_error *err) {
 
 /* ---- one step ----------------------------------------------------------------------------- */
 
-typedef struct text_range {
-    int64_t epoch, first, end; /* positions within the epoch's permutation */
-} text_range;
-
-static text_range texts_of(const supervised *s, int64_t step) {
-    text_range r = {.epoch = step / s->steps_per_epoch};
-    int64_t k = step % s->steps_per_epoch;
-    r.first = k * s->texts_per_step;
-    bool last = k == s->steps_per_epoch - 1;
-    r.end = last && !s->args->dataloader_drop_last && s->args->gradient_accumulation_steps == 1
-                ? s->corpus.n
-                : TG_MIN(r.first + s->texts_per_step, s->corpus.n);
-    return r;
-}
-
-static int64_t text_at(const supervised *s, const text_range *r, int64_t i) {
-    return (int64_t)tg_permute(s->run->seed, TG_RNG_DATA, (uint64_t)r->epoch, (uint64_t)i,
-                               (uint64_t)s->corpus.n);
-}
-
-static int64_t count_labels(const supervised *s, const text_range *r) {
+static int64_t count_labels(const supervised *s, const tg_text_range *r) {
     int64_t n = 0;
     for (int64_t i = r->first; i < r->end; i++) {
-        int64_t text = text_at(s, r, i);
+        int64_t text = tg_text_order_at(&s->order, r, i);
         for (int64_t t = s->corpus.start[text] + 1; t < s->corpus.start[text + 1]; t++)
             n += s->corpus.tokens[t] != s->ignored;
     }
     return n;
 }
 
+/* Makes the pass, or a larger one: steps that were not looked at may need it. */
+static tg_status open_pass(supervised *s, const tg_batch *b, tg_error *err) {
+    tg_pass_caps *c = &s->caps;
+    if (b->n_tokens > c->tokens || b->n_seqs > c->seqs || b->n_src > c->src) {
+        tg_pass_destroy(&s->pass);
+        c->tokens = c->actions = TG_MAX(c->tokens, b->n_tokens);
+        c->seqs = TG_MAX(c->seqs, b->n_seqs);
+        c->src = TG_MAX(c->src, b->n_src);
+    }
+    unsigned mode = s->run->settings->recompute ? TG_PASS_RECOMPUTE : TG_PASS_TRAIN;
+    return s->pass ? TG_OK : tg_pass_create(&s->pass, s->model, *c, mode, err);
+}
+
 /* Forward and backward of what is packed; adds the negative log-probabilities to *loss. */
 static tg_status flush(supervised *s, int64_t labels, double *loss, tg_error *err) {
     const tg_batch *b = &s->packer.batch;
     if (b->n_seqs == 0) return TG_OK;
-    tg_status st = TG_OK;
-    if (!s->pass)
-        st = tg_pass_create(&s->pass, s->model, s->packer.caps,
-                            s->run->settings->recompute ? TG_PASS_RECOMPUTE : TG_PASS_TRAIN, err);
+    tg_status st = open_pass(s, b, err);
     if (st == TG_OK && b->n_actions) {
         tg_batch batch = *b;
         batch.actions_only = true;
@@ -193,11 +195,11 @@ static void apply(supervised *s, double *norm, bool *applied) {
 
 static tg_status train_step(supervised *s, tg_error *err) {
     double start = tg_clock_seconds(), loss = 0, norm;
-    text_range r = texts_of(s, s->state.iteration);
+    tg_text_range r = tg_text_order_step(&s->order, s->state.iteration);
     int64_t labels = count_labels(s, &r);
     tg_status st = TG_OK;
     for (int64_t i = r.first; st == TG_OK && i < r.end; i++) {
-        int64_t text = text_at(s, &r, i);
+        int64_t text = tg_text_order_at(&s->order, &r, i);
         if (tg_packer_add(&s->packer, &s->corpus, text, s->ignored)) continue;
         st = flush(s, labels, &loss, err);
         bool fits = tg_packer_add(&s->packer, &s->corpus, text, s->ignored);
@@ -223,7 +225,7 @@ static tg_status train_step(supervised *s, tg_error *err) {
 
 /* Rounded: it names files. */
 static double epoch_of(const supervised *s) {
-    return round((double)s->state.iteration / (double)s->steps_per_epoch * 1e4) / 1e4;
+    return round((double)s->state.iteration / (double)s->order.steps_per_epoch * 1e4) / 1e4;
 }
 
 static bool log_due(const supervised *s) {
@@ -347,9 +349,10 @@ static void close_all(supervised *s) {
 
 tg_status tg_train_supervised(tg_run *run, tg_error *err) {
     supervised s = {.run = run, .args = &run->settings->sup.args};
-    tg_status st = open_model(&s, err);
-    if (st == TG_OK) st = open_corpus(&s, err);
+    tg_status st = open_corpus(&s, err);
     if (st == TG_OK) st = plan_steps(&s, err);
+    if (st == TG_OK) st = plan_passes(&s, err);
+    if (st == TG_OK) st = open_model(&s, err);
     if (st == TG_OK) st = start_or_resume(&s, err);
     if (st == TG_OK) {
         st = loop(&s, err);

@@ -13,6 +13,7 @@
 #include "learner/policy/actor_critic.h"
 #include "learner/policy/generate.h"
 #include "learner/rl/algo.h"
+#include "learner/rl/fit.h"
 #include "learner/train/memory_plan.h"
 #include "tests/support/bench_line.h"
 
@@ -200,7 +201,9 @@ static tg_arch arch_of(const mode *m) {
 
 static double planned_mb(const tg_train_settings *s, const tg_arch *arch) {
     tg_memory_plan plan;
-    must(tg_memory_plan_make(&plan, s, arch, PROMPTS, PROMPT, NEW, &err));
+    must(tg_memory_plan_make(
+        &plan, s, arch, &(tg_memory_facts){.n_envs = PROMPTS, .max_prompt = PROMPT, .max_new = NEW},
+        &err));
     tg_buf text = {0};
     tg_memory_plan_print(&plan, &text);
     if (getenv("TEXTGEN_BENCH_PLAN")) puts(text.data);
@@ -221,8 +224,8 @@ static void note_peak(double *mb) {
     reset_peak();
 }
 
-static void iterate(tg_actor_critic *ac, const tg_train_settings *s, uint64_t iteration,
-                    figures *f) {
+static void iterate(tg_actor_critic *ac, const tg_train_settings *s, const tg_algo_plan *plan,
+                    uint64_t iteration, figures *f) {
     int32_t prompts[PROMPTS][PROMPT];
     tg_rng rng = tg_rng_at(1, TG_RNG_TEST, iteration, 0);
     for (int i = 0; i < PROMPTS; i++)
@@ -236,12 +239,16 @@ static void iterate(tg_actor_critic *ac, const tg_train_settings *s, uint64_t it
     double t1 = tg_clock_seconds();
     note_peak(&f->generate_mb);
     tg_rollout *r = make_rollout(prompts, c);
+    const tg_order order = {.seed = 1, .iteration = iteration};
+    tg_fit fit;
+    must(tg_fit_rollout(&fit, plan, r, &order, &err));
+    ac->caps = fit.score;
     must(tg_actor_critic_score(ac, r, &err));
+    ac->caps = fit.update;
     reward(r);
     double t2 = tg_clock_seconds();
     note_peak(&f->score_mb);
-    must(s->algo->update(ac, s->algo_opts, r, &(tg_order){.seed = 1, .iteration = iteration}, NULL,
-                         &f->stats, &err));
+    must(s->algo->update(ac, s->algo_opts, r, &order, NULL, &f->stats, &err));
     tg_actor_critic_rest(ac);
     f->update_s = tg_clock_seconds() - t2;
     note_peak(&f->update_mb);
@@ -346,9 +353,9 @@ static int run(const mode *m) {
                                                       .optim = s.optim,
                                                       .train_caps = plan.caps},
                               &err));
-    iterate(ac, &s, 0, &f);
+    iterate(ac, &s, &plan, 0, &f);
     f.first_s = f.generate_s + f.score_s + f.update_s;
-    iterate(ac, &s, 1, &f);
+    iterate(ac, &s, &plan, 1, &f);
     print(m, &f, tg_team_size(be->team));
     tg_actor_critic_destroy(&ac);
     tg_backend_close(&be);

@@ -99,11 +99,14 @@ static const tg_arch small = {.family = "gpt2",
                               .eos_id = -1,
                               .pad_id = -1};
 
+static const tg_memory_facts lengths = {.n_envs = 1, .max_prompt = 8, .max_new = 8},
+                             longer = {.n_envs = 1, .max_prompt = 30, .max_new = 8};
+
 TEST(a_plan_adds_up_and_refuses_what_cannot_fit) {
     tg_train_settings s = plan_settings();
     tg_memory_plan p;
     tg_error err;
-    REQUIRE_OK(tg_memory_plan_make(&p, &s, &small, 1, 8, 8, &err));
+    REQUIRE_OK(tg_memory_plan_make(&p, &s, &small, &lengths, &err));
     uint64_t sum = 0;
     for (int i = 0; i < p.n; i++) sum += p.items[i].phases & p.peak ? p.items[i].bytes : 0;
     CHECK(sum == p.total && p.total > 0 && p.available > 0);
@@ -114,7 +117,7 @@ TEST(a_plan_adds_up_and_refuses_what_cannot_fit) {
     tg_memory_plan_print(&p, &b);
     CHECK(b.data && strstr(b.data, "total") && strstr(b.data, "available"));
     tg_buf_fini(&b);
-    CHECK_EQ(tg_memory_plan_make(&p, &s, &small, 1, 30, 8, &err), TG_CONFIG);
+    CHECK_EQ(tg_memory_plan_make(&p, &s, &small, &longer, &err), TG_CONFIG);
     CHECK(strstr(err.msg, "positions") != NULL);
 }
 
@@ -123,7 +126,7 @@ static uint64_t evaluation_bytes(int64_t max_new_tokens) {
     tg_memory_plan p;
     tg_error err;
     s.eval_gen.max_new_tokens = max_new_tokens;
-    CHECK_OK(tg_memory_plan_make(&p, &s, &small, 1, 8, 8, &err));
+    CHECK_OK(tg_memory_plan_make(&p, &s, &small, &lengths, &err));
     for (int i = 0; i < p.n; i++)
         if (strstr(p.items[i].what, "evaluation")) return p.items[i].bytes;
     return 0;

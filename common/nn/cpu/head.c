@@ -161,6 +161,15 @@ static void forward_chunk(tg_backend *be, head_job *j, const float *x, const flo
     finish_rows(j, rows);
 }
 
+size_t tg_cpu_workspace_used(int rows, int width, int actions, int V, bool kept) {
+    enum { PAGE = 2 << 20, STATS = 1 }; /* page of the statistics, behind the logits */
+    const int chunk = TG_MAX(TG_MIN(actions, ROWS), 1), cols = panel_columns(chunk, V);
+    const size_t logits = kept ? 1 : (size_t)chunk * (size_t)(cols + GAP) * sizeof(float);
+    const size_t trunk = (size_t)rows * (size_t)width, head = (size_t)chunk * (size_t)cols;
+    const size_t panels = TG_MIN(TG_MAX(trunk, head), (size_t)TG_CPU_GEMM_FLOATS) * sizeof(float);
+    return ((logits + PAGE - 1) / PAGE + STATS + (panels + PAGE - 1) / PAGE) * PAGE;
+}
+
 void tg_cpu_head_forward(tg_backend *be, float *logp, float *entropy, float *lse, const float *x,
                          const float *w, const int32_t *tokens, int n, int C, int V,
                          tg_head_extra extra) {
