@@ -111,5 +111,8 @@ void tg_fit_even(tg_fit *out, const tg_algo_plan *plan, const tg_fit_lengths *l)
     if (plan->first_whole || !plan->epochs) in_batch = all;
     out->score = caps_of(plan, l, TG_MIN(all, fitting));
     out->update = caps_of(plan, l, (int)TG_MIN(TG_MIN(in_batch, (int64_t)all), fitting));
+    /* few rows of many episodes */
+    if (plan->mode == TG_MINIBATCH_TRANSITION && in_batch == batch)
+        out->update.actions = TG_MIN(out->update.actions, (int)batch);
     if (!l->known) join(out);
 }

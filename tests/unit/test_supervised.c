@@ -2,6 +2,7 @@
 #include "common/base/alloc.h"
 #include "learner/train/corpus.h"
 #include "learner/train/memory_plan.h"
+#include "learner/train/text_order.h"
 #include "learner/optim/schedule.h"
 #include "tests/support/tg_test.h"
 
@@ -51,6 +52,40 @@ TEST(packing_has_no_padding_and_predicts_every_token_but_the_first) {
     CHECK(tg_packer_add(&p, &c, 2, 3)); /* label 3 is left out, its row stays */
     CHECK_EQ(p.batch.n_tokens, 2);
     CHECK_EQ(p.batch.n_actions, 0);
+    tg_packer_fini(&p);
+}
+
+TEST(what_the_steps_need_is_known_before) {
+    enum { N = 23, STEPS = 30 };
+    int32_t tokens[N * N] = {0};
+    int64_t start[N + 1] = {0};
+    for (int i = 0; i < N; i++) start[i + 1] = start[i] + 2 + i % 9;
+    tg_corpus c = {.tokens = tokens, .start = start, .n = N};
+    tg_text_order o = {
+        .seed = 7, .n = N, .steps_per_epoch = 5, .texts_per_step = 5, .takes_rest = true};
+    const tg_pass_caps caps = {.tokens = 20, .seqs = 20, .actions = 20};
+    tg_packer p;
+    tg_error err;
+    REQUIRE_OK(tg_packer_init(&p, caps, &err));
+    int most_tokens = 0, most_seqs = 0;
+    for (int64_t step = 0; step < STEPS; step++) {
+        tg_text_range r = tg_text_order_step(&o, step);
+        tg_packer_reset(&p);
+        for (int64_t i = r.first; i < r.end; i++) {
+            int64_t text = tg_text_order_at(&o, &r, i);
+            if (!tg_packer_add(&p, &c, text, -1)) {
+                tg_packer_reset(&p);
+                CHECK(tg_packer_add(&p, &c, text, -1));
+            }
+            most_tokens = p.batch.n_tokens > most_tokens ? p.batch.n_tokens : most_tokens;
+            most_seqs = p.batch.n_seqs > most_seqs ? p.batch.n_seqs : most_seqs;
+        }
+    }
+    tg_pass_caps need = tg_text_order_caps(&o, &c, caps, 0, STEPS);
+    CHECK_EQ(need.tokens, most_tokens);
+    CHECK_EQ(need.actions, most_tokens);
+    CHECK_EQ(need.seqs, most_seqs);
+    CHECK_EQ(need.most_actions, caps.actions);
     tg_packer_fini(&p);
 }
 
