@@ -10,7 +10,7 @@
 #include "common/nn/trunk.h"
 #include "learner/policy/actor_critic.h"
 #include "learner/policy/generate.h"
-#include "learner/rl/fit.h"
+#include "learner/rl/need.h"
 #include "learner/rl/pack.h"
 #include "learner/train/run.h"
 
@@ -128,20 +128,20 @@ static void add_workspace(tg_memory_plan *p, const tg_train_settings *s, const t
 }
 
 /* The algorithm's passes, as large as its iterations will need them. */
-static tg_fit fit_passes(const tg_train_settings *s, const tg_arch *arch, const tg_memory_facts *f,
-                         bool known, tg_algo_plan *algo) {
-    tg_fit fit;
+static tg_need fit_passes(const tg_train_settings *s, const tg_arch *arch, const tg_memory_facts *f,
+                          bool known, tg_algo_plan *algo) {
+    tg_need fit;
     s->algo->plan(s->algo_opts, f->n_envs, f->max_prompt + f->max_new, algo);
     if (arch->kind == TG_KIND_SEQ2SEQ)
         algo->caps = tg_pack_seq2seq_caps(algo->caps, f->max_prompt, f->max_new);
     algo->caps.masked = s->mask.kind != TG_MASK_NONE;
     int64_t rows = TG_MIN((int64_t)algo->n_steps * f->n_envs, (int64_t)1 << 30);
-    tg_fit_even(&fit, algo,
-                &(tg_fit_lengths){.n_rows = (int)rows,
-                                  .prompt = f->prompt ? f->prompt : f->max_prompt,
-                                  .answer = f->max_new,
-                                  .shorter = f->shorter,
-                                  .known = known});
+    tg_need_even(&fit, algo,
+                 &(tg_need_lengths){.n_rows = (int)rows,
+                                    .prompt = f->prompt ? f->prompt : f->max_prompt,
+                                    .answer = f->max_new,
+                                    .shorter = f->shorter,
+                                    .known = known});
     return fit;
 }
 
@@ -153,7 +153,7 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
         tg_critic_knows(s->critic, s->policy && s->policy->maskable, s->train, &s->rollout_gen);
     unsigned passes = TG_PHASE_SCORE | TG_PHASE_UPDATE;
     tg_algo_plan algo;
-    const tg_fit fit = fit_passes(s, arch, f, known, &algo);
+    const tg_need fit = fit_passes(s, arch, f, known, &algo);
     network policy = trained(s, arch, !separate, &fit.update);
     const char *eight = "alg.policy.args.optimizer: {id: adamw_8bit}";
     add(p, "policy: parameters", TG_PHASE_ALWAYS, SMALLER, policy.params);

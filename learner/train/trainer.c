@@ -8,7 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "learner/policy/actor_critic.h"
-#include "learner/rl/fit.h"
+#include "learner/rl/need.h"
 #include "learner/rl/kl.h"
 #include "learner/rl/pack.h"
 #include "learner/train/collect.h"
@@ -127,8 +127,8 @@ static tg_status learn(trainer *t, tg_rollout *r, iteration *it, tg_error *err) 
                       .iteration = (uint64_t)t->state.iteration,
                       .n_iterations = (uint64_t)s->eval.n_iters};
     double start = tg_clock_seconds();
-    tg_fit fit;
-    tg_status st = tg_fit_rollout(&fit, &t->plan, r, &order, err);
+    tg_need fit;
+    tg_status st = tg_need_rollout(&fit, &t->plan, r, &order, err);
     if (st != TG_OK) return st;
     t->ac->caps = fit.score;
     st = tg_actor_critic_score(t->ac, r, err);

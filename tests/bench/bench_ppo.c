@@ -13,7 +13,7 @@
 #include "learner/policy/actor_critic.h"
 #include "learner/policy/generate.h"
 #include "learner/rl/algo.h"
-#include "learner/rl/fit.h"
+#include "learner/rl/need.h"
 #include "learner/train/memory_plan.h"
 #include "tests/support/bench_line.h"
 
@@ -240,8 +240,8 @@ static void iterate(tg_actor_critic *ac, const tg_train_settings *s, const tg_al
     note_peak(&f->generate_mb);
     tg_rollout *r = make_rollout(prompts, c);
     const tg_order order = {.seed = 1, .iteration = iteration};
-    tg_fit fit;
-    must(tg_fit_rollout(&fit, plan, r, &order, &err));
+    tg_need fit;
+    must(tg_need_rollout(&fit, plan, r, &order, &err));
     ac->caps = fit.score;
     must(tg_actor_critic_score(ac, r, &err));
     ac->caps = fit.update;

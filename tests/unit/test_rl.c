@@ -4,7 +4,7 @@
 #include "common/base/alloc.h"
 #include "common/base/check.h"
 #include "common/base/rng.h"
-#include "learner/rl/fit.h"
+#include "learner/rl/need.h"
 #include "learner/rl/gae.h"
 #include "learner/rl/kl.h"
 #include "learner/rl/minibatch.h"
@@ -282,9 +282,9 @@ TEST(caps_that_fit_a_rollout_leave_its_pieces_as_they_are) {
             .epochs = 4, .batch_size = 1 + i / 2, .mode = (tg_minibatch_mode)(i % 2)};
         plan.caps = tg_minibatch_caps(plan.batch_size, 15, 11, i % 3 ? 12 : 1000);
         const tg_order order = {.seed = (uint64_t)i};
-        tg_fit fit;
+        tg_need fit;
         int wide[400], narrow[400], tokens = 0, actions = 0;
-        REQUIRE_OK(tg_fit_rollout(&fit, &plan, r, &order, &err));
+        REQUIRE_OK(tg_need_rollout(&fit, &plan, r, &order, &err));
         int n = piece_sizes(r, &plan, plan.caps, &order, wide);
         CHECK_EQ(piece_sizes(r, &plan, fit.update, &order, narrow), n);
         CHECK(!memcmp(wide, narrow, (size_t)n * sizeof *wide));
@@ -312,9 +312,10 @@ TEST(what_even_rollouts_need_is_known_before) {
                 tg_algo_plan plan = {.epochs = 2, .batch_size = batch};
                 plan.caps = tg_minibatch_caps(batch, ROWS, PROMPT + ANSWER, most);
                 r->known = known;
-                tg_fit real, even;
-                REQUIRE_OK(tg_fit_rollout(&real, &plan, r, &(tg_order){.seed = 1}, &err));
-                tg_fit_even(&even, &plan, &(tg_fit_lengths){ROWS, PROMPT, ANSWER, .known = known});
+                tg_need real, even;
+                REQUIRE_OK(tg_need_rollout(&real, &plan, r, &(tg_order){.seed = 1}, &err));
+                tg_need_even(&even, &plan,
+                             &(tg_need_lengths){ROWS, PROMPT, ANSWER, .known = known});
                 CHECK_EQ(even.update.tokens, real.update.tokens);
                 CHECK_EQ(even.update.actions, real.update.actions);
                 CHECK_EQ(even.score.tokens, real.score.tokens);

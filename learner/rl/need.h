@@ -1,28 +1,28 @@
 /* How large the passes of an iteration get: what of an algorithm's caps, which hold for any rollout, one rollout needs. Batches that are
  * packed within the smaller caps are those that are packed within the larger ones, piece by piece.
  *
- *     tg_fit fit;
- *     tg_fit_rollout(&fit, &plan, rollout, &order, err);       // before it is scored
- *     tg_fit_even(&fit, &plan, &lengths);                      // before there is one: for the memory plan */
-#ifndef TG_RL_FIT_H
-#define TG_RL_FIT_H
+ *     tg_need fit;
+ *     tg_need_rollout(&fit, &plan, rollout, &order, err);       // before it is scored
+ *     tg_need_even(&fit, &plan, &lengths);                      // before there is one: for the memory plan */
+#ifndef TG_RL_NEED_H
+#define TG_RL_NEED_H
 
 #include "learner/rl/algo.h"
 
 /* Where the log-probs of a rollout are not known, the passes that score it are those of the update: then both are the same. */
-typedef struct tg_fit {
+typedef struct tg_need {
     tg_pass_caps score, update;
-} tg_fit;
+} tg_need;
 
-tg_status tg_fit_rollout(tg_fit *out, const tg_algo_plan *plan, const tg_rollout *r,
-                         const tg_order *order, tg_error *err) TG_MUST_CHECK;
+tg_status tg_need_rollout(tg_need *out, const tg_algo_plan *plan, const tg_rollout *r,
+                          const tg_order *order, tg_error *err) TG_MUST_CHECK;
 
-typedef struct tg_fit_lengths {
+typedef struct tg_need_lengths {
     int n_rows;
     int prompt, answer; /* tokens of every episode */
     bool shorter;       /* they differ, or may end early: passes are filled up */
     bool known;         /* as of a rollout */
-} tg_fit_lengths;
-void tg_fit_even(tg_fit *out, const tg_algo_plan *plan, const tg_fit_lengths *l);
+} tg_need_lengths;
+void tg_need_even(tg_need *out, const tg_algo_plan *plan, const tg_need_lengths *l);
 
 #endif

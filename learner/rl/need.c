@@ -1,5 +1,5 @@
-/* See fit.h. An iteration's order is a function of the seed: what its update will pack can be counted before it begins. */
-#include "learner/rl/fit.h"
+/* See need.h. An iteration's order is a function of the seed: what its update will pack can be counted before it begins. */
+#include "learner/rl/need.h"
 
 #include "common/base/check.h"
 #include "learner/rl/pack.h"
@@ -20,7 +20,7 @@ static tg_pass_caps empty(const tg_algo_plan *plan) {
 }
 
 /* Both at least as large as each other. */
-static void join(tg_fit *f) {
+static void join(tg_need *f) {
     widen(&f->score, &(tg_batch){.n_tokens = f->update.tokens,
                                  .n_seqs = f->update.seqs,
                                  .n_actions = f->update.actions,
@@ -63,11 +63,11 @@ static tg_status fit_epochs(tg_pass_caps *caps, const tg_algo_plan *plan, const 
     return st;
 }
 
-tg_status tg_fit_rollout(tg_fit *out, const tg_algo_plan *plan, const tg_rollout *r,
-                         const tg_order *order, tg_error *err) {
-    *out = (tg_fit){plan->caps, plan->caps};
+tg_status tg_need_rollout(tg_need *out, const tg_algo_plan *plan, const tg_rollout *r,
+                          const tg_order *order, tg_error *err) {
+    *out = (tg_need){plan->caps, plan->caps};
     if (!plan->epochs) return TG_OK;
-    tg_fit fit = {empty(plan), empty(plan)};
+    tg_need fit = {empty(plan), empty(plan)};
     const int batch_size = TG_MIN(plan->batch_size, r->n_rows);
     tg_status st = fit_scoring(&fit.score, plan, r, err);
     if (st == TG_OK && plan->first_whole)
@@ -84,7 +84,7 @@ tg_status tg_fit_rollout(tg_fit *out, const tg_algo_plan *plan, const tg_rollout
 /* ---- before there is a rollout ---- */
 
 /* Short ones may be many: as many as there is room for. */
-static tg_pass_caps caps_of(const tg_algo_plan *plan, const tg_fit_lengths *l, int episodes) {
+static tg_pass_caps caps_of(const tg_algo_plan *plan, const tg_need_lengths *l, int episodes) {
     tg_pass_caps caps = empty(plan);
     const bool seq2seq = plan->caps.src > 0;
     const int tokens = episodes * (seq2seq ? l->answer : l->prompt + l->answer - 1);
@@ -95,7 +95,7 @@ static tg_pass_caps caps_of(const tg_algo_plan *plan, const tg_fit_lengths *l, i
     return caps;
 }
 
-void tg_fit_even(tg_fit *out, const tg_algo_plan *plan, const tg_fit_lengths *l) {
+void tg_need_even(tg_need *out, const tg_algo_plan *plan, const tg_need_lengths *l) {
     const tg_pass_caps *caps = &plan->caps;
     const bool seq2seq = caps->src > 0;
     const int64_t batch = TG_MIN(plan->batch_size, l->n_rows), answer = l->answer;
