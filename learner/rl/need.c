@@ -83,15 +83,17 @@ tg_status tg_need_rollout(tg_need *out, const tg_algo_plan *plan, const tg_rollo
 
 /* ---- before there is a rollout ---- */
 
-/* Short ones may be many: as many as there is room for. */
+/* Where answers may be shorter they are taken for half as long: as many rows, with twice as many prompts. */
 static tg_pass_caps caps_of(const tg_algo_plan *plan, const tg_need_lengths *l, int episodes) {
     tg_pass_caps caps = empty(plan);
     const bool seq2seq = plan->caps.src > 0;
-    const int tokens = episodes * (seq2seq ? l->answer : l->prompt + l->answer - 1);
-    caps.tokens = l->shorter ? plan->caps.tokens : TG_MIN(tokens, plan->caps.tokens);
-    caps.src = l->shorter ? plan->caps.src : TG_MIN(episodes * l->prompt, plan->caps.src);
-    caps.seqs = l->shorter ? plan->caps.seqs : episodes;
-    caps.actions = TG_MIN(episodes * l->answer, plan->caps.actions);
+    const int64_t answers = (int64_t)episodes * l->answer;
+    const int64_t prompts = (int64_t)episodes * (l->shorter ? 2 : 1);
+    const int64_t tokens = seq2seq ? answers : answers + prompts * (l->prompt - 1);
+    caps.tokens = (int)TG_MIN(tokens, (int64_t)plan->caps.tokens);
+    caps.src = (int)TG_MIN(prompts * l->prompt, (int64_t)plan->caps.src);
+    caps.seqs = (int)TG_MIN(prompts, (int64_t)plan->caps.seqs);
+    caps.actions = (int)TG_MIN(answers, (int64_t)plan->caps.actions);
     return caps;
 }
 

@@ -64,6 +64,7 @@ within f32-supervised sft.yml
 within f32-shared ppo.yml; shared=$peak
 within f32-separate ppo.yml alg.policy.args.critic=separate train_evaluation.n_iters=1; separate=$peak
 within 8bit-recompute ppo.yml 'alg.policy.args.optimizer={id: adamw_8bit}' alg.policy.args.recompute=true; small=$peak
+within ends ppo.yml env.args.terminate_on_eos=true alg.args.batch_size=120 train_evaluation.n_iters=1 # episodes may end early, in small minibatches
 within frozen ppo.yml alg.policy.args.num_layers_unfrozen=2 train_evaluation.n_iters=1; frozen=$peak
 within trpo ppo.yml alg.id=trpo 'alg.args={n_steps: 60, batch_size: 480, cg_max_steps: 2, n_critic_updates: 1, line_search_max_iter: 2}' \
     alg.policy.args.critic=separate train_evaluation.n_iters=1
