@@ -162,9 +162,9 @@ static void on_stop(int number) {
     stop_signal = number;
 }
 
-/* A second signal does what it always does. */
+/* One stop may come as two signals (timeout sends it to the process and to its group), so a second one must not kill. */
 static void watch_signals(void) {
-    struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESETHAND | SA_RESTART};
+    struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
     const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < TG_COUNT_OF(signals); i++) {
         struct sigaction now;

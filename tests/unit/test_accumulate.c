@@ -139,6 +139,16 @@ TEST(pieces_give_the_gradient_of_the_whole) {
     tg_backend_close(&be);
 }
 
+/* Three tokens, of which the last is an action. */
+static const int32_t three[] = {1, 2, 3}, offsets[] = {0, 3}, act_row[] = {1}, act_token[] = {5};
+static const tg_batch one_action = {.n_tokens = 3,
+                                    .n_seqs = 1,
+                                    .n_actions = 1,
+                                    .tokens = three,
+                                    .offsets = offsets,
+                                    .act_row = act_row,
+                                    .act_token = act_token};
+
 /* Between updates networks may rest: nothing changes but the memory they take. */
 TEST(resting_changes_nothing) {
     tg_backend *be;
@@ -151,16 +161,8 @@ TEST(resting_changes_nothing) {
     CHECK(be->bytes_used < busy);
     CHECK(tg_optim_grad_norm(g.ac->optim) == 0);
     CHECK(!memcmp(w, g.ac->policy->data, g.ac->policy->params.total * sizeof(float)));
-    const int32_t tokens[] = {1, 2, 3}, offsets[] = {0, 3}, row[] = {1}, act[] = {5};
     float logp, entropy, value, d = 1;
-    tg_batch b = {.n_tokens = 3,
-                  .n_seqs = 1,
-                  .n_actions = 1,
-                  .tokens = tokens,
-                  .offsets = offsets,
-                  .act_row = row,
-                  .act_token = act};
-    CHECK_OK(tg_actor_critic_forward(g.ac, &b, &logp, &entropy, &value, &err));
+    CHECK_OK(tg_actor_critic_forward(g.ac, &one_action, &logp, &entropy, &value, &err));
     CHECK_OK(tg_actor_critic_backward(g.ac, &d, NULL, &d, &err));
     CHECK(tg_optim_grad_norm(g.ac->optim) > 0);
     free(g.first), free(w);
@@ -181,18 +183,10 @@ TEST(woken_gradients_begin_at_zero) {
     REQUIRE_OK(tg_pass_create(&p, m, caps, TG_PASS_TRAIN, &err));
     const size_t n = m->params.grad_total;
     CHECK(n * sizeof(float) > TG_STOCK_LARGE);
-    const int32_t tokens[] = {1, 2, 3}, offsets[] = {0, 3}, row[] = {1}, act[] = {5};
-    const tg_batch b = {.n_tokens = 3,
-                        .n_seqs = 1,
-                        .n_actions = 1,
-                        .tokens = tokens,
-                        .offsets = offsets,
-                        .act_row = row,
-                        .act_token = act};
     float logp, d = 1, *first = malloc(n * sizeof *first);
     for (int round = 0; round < 3; round++) {
         CHECK(m->grad_rests);
-        REQUIRE_OK(tg_pass_forward(p, &b, (tg_pass_out){.logp = &logp}, &err));
+        REQUIRE_OK(tg_pass_forward(p, &one_action, (tg_pass_out){.logp = &logp}, &err));
         REQUIRE_OK(tg_pass_backward(p, &d, NULL, NULL, &err));
         CHECK(!m->grad_rests);
         if (round == 0)
