@@ -31,6 +31,7 @@ only() {
 only '#include <zmq'          'common/net/'                                  'only common/net sees ZeroMQ'
 only '#include [<"].*pb-c\.h' 'proto/'                                       'only proto/ sees protobuf-c'
 only '#include <cuda|#include <cublas' 'common/nn/cuda/'                     'only common/nn/cuda sees CUDA'
+only '#include "common/nn/(cpu|ref|trunk)' 'common/nn/'                         'above common/nn nobody sees a device'
 only '#include <curl'         'env-server/reward/'                           'only env-server/reward sees libcurl'
 only '#include <cblas'        'common/nn/cpu/'                               'only common/nn/cpu sees BLAS'
 only '\b(exit|_exit)\('       '([a-z-]+/)*main\.c|common/cli/process\.c|env-server/reward/child\.c' 'exit() belongs in a main.c (_exit after a failed exec in process.c, child.c)'

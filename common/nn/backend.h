@@ -27,7 +27,9 @@ struct tg_backend_ops {
     const char *summary;
     const tg_ops *ops;
     size_t scratch_bytes; /* workspace reserved at open, so that no op can run out of memory */
-    bool threaded;        /* false: the ops use one thread whatever was asked for */
+    /* What passes of these sizes come to touch of it, for the memory plan. width: of the widest rows; kept: all logits are. NULL: none. */
+    size_t (*scratch_used)(int rows, int width, int actions, int V, bool kept);
+    bool threaded; /* false: the ops use one thread whatever was asked for */
     bool
         host_memory; /* ops may write to the host's memory: what is to be downloaded need not be copied */
     /* Whether rounded products (op/matmul.h) are faster on this machine than others; NULL: they are not. */

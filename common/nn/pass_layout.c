@@ -227,6 +227,18 @@ size_t tg_pass_bytes(const tg_arch *arch, unsigned model_flags, tg_pass_caps cap
     return c.used;
 }
 
+size_t tg_pass_workspace(const tg_arch *arch, tg_pass_caps caps, unsigned mode, int rows) {
+    const int width = TG_MAX(tg_trunk_qkv_width(arch), tg_trunk_up_width(arch));
+    const bool kept = mode == TG_PASS_TRAIN && tg_pass_keeps(arch, caps);
+    size_t most = 0;
+    rows = TG_MAX(rows, TG_MAX(caps.tokens, caps.src));
+    for (const struct tg_backend_ops *const *b = tg_backend_list(); *b; b++)
+        if ((*b)->scratch_used)
+            most =
+                TG_MAX(most, (*b)->scratch_used(rows, width, caps.actions, arch->vocab_size, kept));
+    return most;
+}
+
 static tg_status open_stack(tg_pass_stack *s, const tg_model *m, tg_stack stack, tg_error *err) {
     tg_status st = tg_trunk_init(&s->trunk, m, stack, err);
     if (st != TG_OK) return st;

@@ -29,8 +29,8 @@ static void join(tg_need *f) {
 }
 
 /* Whole episodes in their order, as tg_actor_critic_score packs them. */
-static tg_status fit_scoring(tg_pass_caps *caps, const tg_algo_plan *plan, const tg_rollout *r,
-                             tg_error *err) {
+static tg_status widen_for_scoring(tg_pass_caps *caps, const tg_algo_plan *plan,
+                                   const tg_rollout *r, tg_error *err) {
     tg_arena arena = {0};
     tg_pack pack;
     tg_status st = tg_pack_init(&pack, r, plan->caps, &arena, err);
@@ -46,9 +46,9 @@ static tg_status fit_scoring(tg_pass_caps *caps, const tg_algo_plan *plan, const
 }
 
 /* Epochs [first, end). */
-static tg_status fit_epochs(tg_pass_caps *caps, const tg_algo_plan *plan, const tg_rollout *r,
-                            const tg_order *order, int batch_size, int first, int end,
-                            tg_error *err) {
+static tg_status widen_for_epochs(tg_pass_caps *caps, const tg_algo_plan *plan, const tg_rollout *r,
+                                  const tg_order *order, int batch_size, int first, int end,
+                                  tg_error *err) {
     tg_minibatches *m = NULL;
     tg_minibatch_piece piece;
     tg_status st = tg_minibatches_create(&m, r, plan->mode, batch_size, plan->caps, err);
@@ -67,17 +67,17 @@ tg_status tg_need_rollout(tg_need *out, const tg_algo_plan *plan, const tg_rollo
                           const tg_order *order, tg_error *err) {
     *out = (tg_need){plan->caps, plan->caps};
     if (!plan->epochs) return TG_OK;
-    tg_need fit = {empty(plan), empty(plan)};
+    tg_need need = {empty(plan), empty(plan)};
     const int batch_size = TG_MIN(plan->batch_size, r->n_rows);
-    tg_status st = fit_scoring(&fit.score, plan, r, err);
+    tg_status st = widen_for_scoring(&need.score, plan, r, err);
     if (st == TG_OK && plan->first_whole)
-        st = fit_epochs(&fit.update, plan, r, order, r->n_rows, 0, 1, err);
+        st = widen_for_epochs(&need.update, plan, r, order, r->n_rows, 0, 1, err);
     if (st == TG_OK)
-        st = fit_epochs(&fit.update, plan, r, order, batch_size, plan->first_whole, plan->epochs,
-                        err);
+        st = widen_for_epochs(&need.update, plan, r, order, batch_size, plan->first_whole,
+                              plan->epochs, err);
     if (st != TG_OK) return st;
-    if (!r->known) join(&fit);
-    *out = fit;
+    if (!r->known) join(&need);
+    *out = need;
     return TG_OK;
 }
 

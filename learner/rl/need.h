@@ -1,9 +1,9 @@
 /* How large the passes of an iteration get: what of an algorithm's caps, which hold for any rollout, one rollout needs. Batches that are
  * packed within the smaller caps are those that are packed within the larger ones, piece by piece.
  *
- *     tg_need fit;
- *     tg_need_rollout(&fit, &plan, rollout, &order, err);       // before it is scored
- *     tg_need_even(&fit, &plan, &lengths);                      // before there is one: for the memory plan */
+ *     tg_need need;
+ *     tg_need_rollout(&need, &plan, rollout, &order, err);       // before it is scored
+ *     tg_need_even(&need, &plan, &lengths);                      // before there is one: for the memory plan */
 #ifndef TG_RL_NEED_H
 #define TG_RL_NEED_H
 

@@ -3,11 +3,9 @@
 
 #include "common/base/check.h"
 #include "common/base/threads.h"
-#include "common/nn/cpu/cpu.h"
 #include "common/nn/decoder.h"
 #include "common/nn/pass.h"
 #include "common/nn/perplexity.h"
-#include "common/nn/trunk.h"
 #include "learner/policy/actor_critic.h"
 #include "learner/policy/generate.h"
 #include "learner/rl/need.h"
@@ -100,9 +98,12 @@ static network trained(const tg_train_settings *s, const tg_arch *arch, bool val
     return n;
 }
 
+static unsigned mode_of(const tg_train_settings *s) {
+    return s->recompute ? TG_PASS_RECOMPUTE : TG_PASS_TRAIN;
+}
+
 static uint64_t activations(const tg_train_settings *s, const tg_arch *arch, tg_pass_caps caps) {
-    unsigned mode = s->recompute ? TG_PASS_RECOMPUTE : TG_PASS_TRAIN;
-    return tg_stock_bytes(tg_pass_bytes(arch, s->train, caps, mode));
+    return tg_stock_bytes(tg_pass_bytes(arch, s->train, caps, mode_of(s)));
 }
 
 static uint64_t generator_bytes(const tg_train_settings *s, const tg_arch *arch,
@@ -115,34 +116,30 @@ static uint64_t generator_bytes(const tg_train_settings *s, const tg_arch *arch,
 
 static const char *const SMALLER = "a smaller model";
 
-/* What the ops work in stays theirs once it was touched. prompts: tokens that are decoded from at once; scored: by passes that keep
- * nothing. */
-static void add_workspace(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
-                          tg_pass_caps caps, int64_t prompts, bool scored) {
-    const int width = TG_MAX(tg_trunk_qkv_width(arch), tg_trunk_up_width(arch));
-    const int rows =
-        TG_MAX(TG_MAX(caps.tokens, caps.src), (int)TG_MIN(prompts, (int64_t)TG_DECODER_ROWS));
+/* What the ops work in stays theirs once it was touched. prompts: tokens that are decoded from at once. */
+static void add_workspace(tg_memory_plan *p, const tg_arch *arch, tg_pass_caps caps, unsigned mode,
+                          int64_t prompts) {
+    const int rows = (int)TG_MIN(prompts, (int64_t)TG_DECODER_ROWS);
     add(p, "workspace of matrix products and heads", TG_PHASE_ALWAYS, SMALLER,
-        tg_cpu_workspace_used(rows, width, caps.actions, arch->vocab_size,
-                              !scored && !s->recompute && tg_pass_keeps(arch, caps)));
+        tg_pass_workspace(arch, caps, mode, rows));
 }
 
 /* The algorithm's passes, as large as its iterations will need them. */
-static tg_need fit_passes(const tg_train_settings *s, const tg_arch *arch, const tg_memory_facts *f,
-                          bool known, tg_algo_plan *algo) {
-    tg_need fit;
+static tg_need passes_needed(const tg_train_settings *s, const tg_arch *arch,
+                             const tg_memory_facts *f, bool known, tg_algo_plan *algo) {
+    tg_need need;
     s->algo->plan(s->algo_opts, f->n_envs, f->max_prompt + f->max_new, algo);
     if (arch->kind == TG_KIND_SEQ2SEQ)
         algo->caps = tg_pack_seq2seq_caps(algo->caps, f->max_prompt, f->max_new);
     algo->caps.masked = s->mask.kind != TG_MASK_NONE;
     int64_t rows = TG_MIN((int64_t)algo->n_steps * f->n_envs, (int64_t)1 << 30);
-    tg_need_even(&fit, algo,
+    tg_need_even(&need, algo,
                  &(tg_need_lengths){.n_rows = (int)rows,
                                     .prompt = f->prompt ? f->prompt : f->max_prompt,
                                     .answer = f->max_new,
                                     .shorter = f->shorter,
                                     .known = known});
-    return fit;
+    return need;
 }
 
 static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
@@ -153,8 +150,8 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
         tg_critic_knows(s->critic, s->policy && s->policy->maskable, s->train, &s->rollout_gen);
     unsigned passes = TG_PHASE_SCORE | TG_PHASE_UPDATE;
     tg_algo_plan algo;
-    const tg_need fit = fit_passes(s, arch, f, known, &algo);
-    network policy = trained(s, arch, !separate, &fit.update);
+    const tg_need need = passes_needed(s, arch, f, known, &algo);
+    network policy = trained(s, arch, !separate, &need.update);
     const char *eight = "alg.policy.args.optimizer: {id: adamw_8bit}";
     add(p, "policy: parameters", TG_PHASE_ALWAYS, SMALLER, policy.params);
     if (!s->algo->critic_only) add(p, "policy: optimizer", TG_PHASE_ALWAYS, eight, policy.state);
@@ -182,19 +179,19 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
     tg_arch headed = *arch;
     headed.value_head = true;
     add(p, "policy: activations", known ? TG_PHASE_UPDATE : passes, less,
-        activations(s, separate ? arch : &headed, fit.update));
-    tg_pass_caps critic_caps = fit.update;
+        activations(s, separate ? arch : &headed, need.update));
+    tg_pass_caps critic_caps = need.update;
     critic_caps.values = true;
     if (separate) add(p, "critic: activations", passes, less, activations(s, &headed, critic_caps));
     add(p, "reference: activations", TG_PHASE_SCORE, less,
-        tg_stock_bytes(tg_pass_bytes(arch, 0, fit.score, TG_PASS_SCORE)));
+        tg_stock_bytes(tg_pass_bytes(arch, 0, need.score, TG_PASS_SCORE)));
     add(p, "rollout: cache and packed weights", TG_PHASE_GENERATE, "fewer env.n_envs",
         generator_bytes(s, arch, &s->rollout_gen, n_envs, f->max_prompt, f->max_new));
     uint64_t rows = (uint64_t)algo.n_steps * (uint64_t)n_envs;
     add(p, "rollout: buffers", TG_PHASE_ALWAYS, "fewer alg.args.n_steps",
         rows * 80 + (uint64_t)n_envs * (uint64_t)max_len * 24);
-    add_workspace(p, s, arch, fit.score, (int64_t)n_envs * (f->prompt ? f->prompt : f->max_prompt),
-                  true);
+    add_workspace(p, arch, need.score, TG_PASS_SCORE,
+                  (int64_t)n_envs * (f->prompt ? f->prompt : f->max_prompt));
 }
 
 int tg_supervised_longest(const tg_arch *arch) {
@@ -228,7 +225,7 @@ static void plan_supervised(tg_memory_plan *p, const tg_train_settings *s, const
     add(p, "gradients", TG_PHASE_UPDATE, "alg.num_layers_unfrozen", n.grads);
     add(p, "activations", TG_PHASE_UPDATE, "alg.training_args.gradient_checkpointing: true",
         activations(s, arch, caps));
-    add_workspace(p, s, arch, caps, 0, false);
+    add_workspace(p, arch, caps, mode_of(s), 0);
 }
 
 /* Evaluations may write more than an episode has. What perplexity needs comes behind the generator, in its place. */

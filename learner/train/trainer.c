@@ -127,13 +127,13 @@ static tg_status learn(trainer *t, tg_rollout *r, iteration *it, tg_error *err) 
                       .iteration = (uint64_t)t->state.iteration,
                       .n_iterations = (uint64_t)s->eval.n_iters};
     double start = tg_clock_seconds();
-    tg_need fit;
-    tg_status st = tg_need_rollout(&fit, &t->plan, r, &order, err);
+    tg_need need;
+    tg_status st = tg_need_rollout(&need, &t->plan, r, &order, err);
     if (st != TG_OK) return st;
-    t->ac->caps = fit.score;
+    t->ac->caps = need.score;
     st = tg_actor_critic_score(t->ac, r, err);
     if (st != TG_OK) return st;
-    t->ac->caps = fit.update;
+    t->ac->caps = need.update;
     double mean_kl = tg_rollout_kl(r, t->kl.coeff);
     tg_rollout_summarise(r, t->kl.coeff, &it->summary);
     tg_kl_controller_step(&t->kl, mean_kl);

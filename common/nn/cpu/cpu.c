@@ -135,6 +135,7 @@ const struct tg_backend_ops tg_cpu_backend = {
     .summary = "vector kernels (AVX-512, AVX2 or plain) on all cores",
     .ops = &cpu_ops,
     .scratch_bytes = (TG_CPU_OP_FLOATS + TG_CPU_GEMM_FLOATS) * sizeof(float),
+    .scratch_used = tg_cpu_scratch_used,
     .threaded = true,
     .host_memory = true,
     .fast_bf16 = cpu_fast_bf16,

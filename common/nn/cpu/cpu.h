@@ -14,8 +14,8 @@ extern const struct tg_backend_ops tg_cpu_backend;
 /* Workspace: what an op may use for itself, and behind it the panels of a matrix product. */
 enum { TG_CPU_OP_FLOATS = 6 << 20, TG_CPU_GEMM_FLOATS = 3 << 20 };
 
-/* What passes of these sizes come to touch of it, in large pages: for the memory plan. width: of the widest rows; kept: all logits are. */
-size_t tg_cpu_workspace_used(int rows, int width, int actions, int V, bool kept);
+/* tg_backend_ops.scratch_used, in large pages. */
+size_t tg_cpu_scratch_used(int rows, int width, int actions, int V, bool kept);
 
 /* Calls work(arg, first, count) for runs of `grain` of the n items, on the team. */
 typedef void tg_cpu_range_fn(void *arg, size_t first, size_t count);

@@ -161,7 +161,7 @@ static void forward_chunk(tg_backend *be, head_job *j, const float *x, const flo
     finish_rows(j, rows);
 }
 
-size_t tg_cpu_workspace_used(int rows, int width, int actions, int V, bool kept) {
+size_t tg_cpu_scratch_used(int rows, int width, int actions, int V, bool kept) {
     enum { PAGE = 2 << 20, STATS = 1 }; /* page of the statistics, behind the logits */
     const int chunk = TG_MAX(TG_MIN(actions, ROWS), 1), cols = panel_columns(chunk, V);
     const size_t logits = kept ? 1 : (size_t)chunk * (size_t)(cols + GAP) * sizeof(float);
