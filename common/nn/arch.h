@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TG_MAX_LAYERS = 1024, TG_ROPE_STRETCHES = 256 };
+enum { TG_MAX_LAYERS = 1024, TG_ROPE_STRETCHES = 256, TG_LONGEST_TEXT = 1 << 24 };
 
 typedef enum tg_norm { TG_NORM_LAYER, TG_NORM_RMS } tg_norm;
 
@@ -20,10 +20,10 @@ typedef enum tg_kind { TG_KIND_CAUSAL, TG_KIND_SEQ2SEQ, TG_KIND_ENCODER } tg_kin
 typedef enum tg_rope_kind {
     TG_ROPE_DEFAULT,
     TG_ROPE_LINEAR,
-    TG_ROPE_DYNAMIC, /* as default within max_positions */
+    TG_ROPE_DYNAMIC, /* the default within the original positions, slower in longer texts */
     TG_ROPE_LLAMA3,
     TG_ROPE_YARN,
-    TG_ROPE_LONG, /* max_positions are the original ones at most */
+    TG_ROPE_LONG, /* stretched otherwise in texts longer than the original positions */
     TG_ROPE_PROPORTIONAL,
 } tg_rope_kind;
 
@@ -32,13 +32,15 @@ typedef struct tg_rope {
     bool pairs; /* neighbouring floats form a pair; else one of each half */
     tg_rope_kind kind;
     float theta, factor;
+    float excess;                     /* dynamic: factor - 1 */
     int angles;                       /* proportional: pairs that are turned, of the dims / 2 */
     float low_freq, high_freq;        /* llama3 */
     float beta_fast, beta_slow;       /* yarn */
     float attention;                  /* yarn, long: factor on cos and sin */
     bool keep_range;                  /* yarn: the range is not rounded to whole dimensions */
-    int original_positions;           /* llama3, yarn, long */
-    float stretch[TG_ROPE_STRETCHES]; /* long: (dims / 2) of wave lengths */
+    int original_positions;           /* dynamic, llama3, yarn, long */
+    float stretch[TG_ROPE_STRETCHES]; /* long: (dims / 2) of wave lengths, */
+    float long_stretch[TG_ROPE_STRETCHES]; /* and of those in longer texts */
 } tg_rope;
 
 /* All zeros where a field is not set: GPT-2's ways. Of a seq2seq model these are the decoder's; the encoder's are tg_arch_encoder's,
@@ -50,8 +52,9 @@ typedef struct tg_arch {
     int enc_layers, enc_heads, enc_head_dim, enc_mlp_width; /* seq2seq */
     int vocab_size, max_positions;
     int stretched_positions; /* longrope: max_position_embeddings, of which max_positions are the first */
-    bool split_embed;        /* seq2seq: the encoder has token embeddings of its own, */
-    int src_vocab;           /* of that many tokens */
+    bool endless; /* positions are computed, not stored: texts may be longer than max_positions */
+    bool split_embed; /* seq2seq: the encoder has token embeddings of its own, */
+    int src_vocab;    /* of that many tokens */
     float norm_eps;
     bool tied_head;         /* the output matrix is the token embedding */
     bool value_head;        /* has value_head.weight (1, width): a critic, or a shared trunk */
@@ -109,6 +112,21 @@ typedef struct tg_arch {
 
 static inline bool tg_arch_is_local(const tg_arch *a, int layer) {
     return a->local_layers[layer / 64] >> layer % 64 & 1;
+}
+
+/* Tokens of the longest text that the model can read; it was trained with up to max_positions. */
+static inline int tg_arch_longest(const tg_arch *a) {
+    return a->endless ? TG_LONGEST_TEXT : a->max_positions;
+}
+
+/* Whether the angle of a position depends on how long the text is. */
+static inline bool tg_rope_varies(const tg_rope *r) {
+    return r->dims && (r->kind == TG_ROPE_DYNAMIC || r->kind == TG_ROPE_LONG);
+}
+
+/* Whether a text of more than max_positions turns from its first token on as no shorter one does. */
+static inline bool tg_arch_varies(const tg_arch *a) {
+    return tg_rope_varies(&a->rope) || tg_rope_varies(&a->local_rope);
 }
 
 /* The architecture of a folder, from its config.json alone: for checks and memory plans. */

@@ -49,16 +49,18 @@ tg_status tg_decoder_check_texts(const int32_t *offsets, int n, int max, const c
     return TG_OK;
 }
 
-/* Tokens, positions and offsets of the group's n texts. */
-void tg_decoder_upload_texts(tg_decoder *d, int32_t *to_tokens, int32_t *to_positions,
-                             const int32_t *tokens, const int32_t *offsets, int n) {
+/* Tokens, positions and offsets of the group's n texts, for a stack. */
+void tg_decoder_upload_texts(tg_decoder *d, const tg_trunk *t, int32_t *to_tokens,
+                             int32_t *to_positions, const int32_t *tokens, const int32_t *offsets,
+                             int n) {
     tg_backend *be = d->m->be;
     int32_t *h = d->staging;
     int first = offsets[0], N = offsets[n] - first;
     tg_backend_upload(be, to_tokens, tokens + first, (size_t)N * sizeof *h);
-    for (int s = 0; s < n; s++)
-        for (int i = offsets[s]; i < offsets[s + 1]; i++)
-            h[i - first] = i - offsets[s] + d->m->arch.pos_offset;
+    for (int s = 0, used = 0; s < n; s++) {
+        const int at = tg_trunk_place_text(t, offsets[s + 1] - offsets[s], &used);
+        for (int i = offsets[s]; i < offsets[s + 1]; i++) h[i - first] = i - offsets[s] + at;
+    }
     tg_backend_upload(be, to_positions, h, (size_t)N * sizeof *h);
     for (int s = 0; s <= n; s++) h[s] = offsets[s] - first;
     tg_backend_upload(be, d->b.offsets, h, ((size_t)n + 1) * sizeof *h);
@@ -86,7 +88,7 @@ static void finish(tg_decoder *d, const float *rows, int B, float *logits, int f
 /* The group's n sequences and their last rows. */
 static void upload_group(tg_decoder *d, const int32_t *tokens, const int32_t *offsets, int n) {
     int32_t *h = d->staging;
-    tg_decoder_upload_texts(d, d->b.tokens, d->b.positions, tokens, offsets, n);
+    tg_decoder_upload_texts(d, &d->trunk, d->b.tokens, d->b.positions, tokens, offsets, n);
     for (int s = 0; s < n; s++) h[s] = offsets[s + 1] - offsets[0] - 1;
     tg_backend_upload(d->m->be, d->b.cache_rows, h, (size_t)n * sizeof *h);
 }

@@ -33,7 +33,7 @@ static void carve_source(tg_carve *c, const tg_arch *arch, tg_decoder_caps caps,
     b->src_v = tg_carve_f32(c, rows, tg_decoder_kv_width(arch));
     int32_t **per_slot[] = {&b->src_begin, &b->src_end, &b->src_lengths};
     for (size_t i = 0; i < TG_COUNT_OF(per_slot); i++) *per_slot[i] = tg_carve_i32(c, S);
-    tg_carve_tables(c, &enc, caps.src, false, t);
+    tg_carve_tables(c, &enc, caps.src, 0, false, t);
 }
 
 static void carve_decoder(tg_carve *c, const tg_arch *arch, tg_decoder_caps caps,
@@ -47,7 +47,7 @@ static void carve_decoder(tg_carve *c, const tg_arch *arch, tg_decoder_caps caps
     if (arch->kind == TG_KIND_SEQ2SEQ) carve_source(c, arch, caps, shared, b, enc);
     int32_t **per_row[] = {&b->tokens, &b->positions};
     for (size_t i = 0; i < TG_COUNT_OF(per_row); i++) *per_row[i] = tg_carve_i32(c, W);
-    tg_carve_tables(c, arch, max_len, false, t);
+    tg_carve_tables(c, arch, max_len, max_len > arch->max_positions ? (int)W : 0, false, t);
     tg_carve_packed(c, arch, t, caps.weights);
     if (arch->embed_norm) b->embed = in_place(&b->acts);
     if (arch->narrow_embed) b->embed.raw = b->acts.up; /* as wide, and free before the layers */
@@ -78,8 +78,8 @@ static tg_status make_block(tg_decoder *d, tg_decoder_caps caps, tg_error *err) 
     tg_carve c = {.base = d->block};
     carve_decoder(&c, arch, caps, &d->b, &d->trunk, &d->enc);
     tg_kv_cache_begin(&d->b.kv, d->m->be, arch, d->work_rows, d->staging);
-    tg_status st = tg_trunk_fill_tables(&d->trunk, d->max_len, err);
-    if (st == TG_OK && d->seq2seq) st = tg_trunk_fill_tables(&d->enc, d->max_src, err);
+    tg_status st = tg_trunk_fill_tables(&d->trunk, err);
+    if (st == TG_OK && d->seq2seq) st = tg_trunk_fill_tables(&d->enc, err);
     return st;
 }
 
@@ -96,10 +96,10 @@ static tg_status check_caps(const tg_arch *arch, tg_decoder_caps caps, tg_error 
     const bool seq2seq = arch->kind == TG_KIND_SEQ2SEQ;
     TG_ASSERT(caps.slots > 0 && caps.len > 0 && (seq2seq ? caps.src > 0 : caps.src == 0));
     const int longest = TG_MAX(caps.len, caps.src);
-    if (longest > arch->max_positions)
+    if (longest > tg_arch_longest(arch))
         return tg_fail(err, TG_DATA,
                        "decoder: sequences of up to %d tokens, but the model has %d positions",
-                       longest, arch->max_positions);
+                       longest, tg_arch_longest(arch));
     if ((int64_t)caps.slots * longest > INT32_MAX)
         return tg_fail(err, TG_DATA, "decoder: %d slots of %d tokens are too many", caps.slots,
                        longest);

@@ -31,7 +31,7 @@ static void encode_group(tg_decoder *d, const int32_t *slots, const int32_t *tok
     const tg_acts *a = &e->acts;
     const tg_heads at = tg_trunk_heads(&t->arch);
     const int N = offsets[n] - offsets[0];
-    tg_decoder_upload_texts(d, e->tokens, e->positions, tokens, offsets, n);
+    tg_decoder_upload_texts(d, &d->enc, e->tokens, e->positions, tokens, offsets, n);
     tg_trunk_bias(t);
     tg_trunk_embed(t, a->x, &e->embed, e->tokens, e->positions, N);
     for (int l = 0; l < t->arch.n_layers; l++) {

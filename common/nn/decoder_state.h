@@ -65,8 +65,9 @@ tg_status tg_decoder_check_tokens(const tg_trunk *t, const int32_t *tokens, int 
 tg_status tg_decoder_check_texts(const int32_t *offsets, int n, int max, const char *what,
                                  tg_error *err) TG_MUST_CHECK;
 /* Tokens, positions and offsets of n texts. */
-void tg_decoder_upload_texts(tg_decoder *d, int32_t *to_tokens, int32_t *to_positions,
-                             const int32_t *tokens, const int32_t *offsets, int n);
+void tg_decoder_upload_texts(tg_decoder *d, const tg_trunk *t, int32_t *to_tokens,
+                             int32_t *to_positions, const int32_t *tokens, const int32_t *offsets,
+                             int n);
 
 /* Seq2seq; nothing is done, or wrong, otherwise. The slots have sources: */
 tg_status tg_decoder_check_sources(const tg_decoder *d, const int32_t *slots, int n,

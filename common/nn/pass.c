@@ -29,9 +29,9 @@ static tg_status check_texts(const tg_arch *arch, const char *what, const int32_
         if (end <= begin || end > n)
             return tg_fail(err, TG_DATA, "batch: %s %d runs from token %d to %d", what, s, begin,
                            end);
-        if (end - begin > arch->max_positions)
+        if (end - begin > tg_arch_longest(arch))
             return tg_fail(err, TG_DATA, "batch: %s %d has %d tokens, the model has %d positions",
-                           what, s, end - begin, arch->max_positions);
+                           what, s, end - begin, tg_arch_longest(arch));
     }
     for (int i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= arch->vocab_size)
@@ -94,13 +94,15 @@ static void positions_without_pad(tg_pass *p, const tg_arch *arch, const int32_t
             p->host_positions[i] = tokens[i] == arch->pad_id ? arch->pos_offset - 1 : at++;
 }
 
-/* Tokens, offsets and positions, which restart at each sequence. */
+/* Tokens, offsets and positions, which begin anew with each sequence. */
 static void upload_stack(tg_pass *p, tg_pass_stack *s, const int32_t *tokens, int n,
                          const int32_t *offsets) {
     tg_backend *be = p->m->be;
-    for (int k = 0; k < p->n_seqs; k++)
+    for (int k = 0, used = 0; k < p->n_seqs; k++) {
+        const int first = tg_trunk_place_text(&s->trunk, offsets[k + 1] - offsets[k], &used);
         for (int i = offsets[k]; i < offsets[k + 1]; i++)
-            p->host_positions[i] = i - offsets[k] + s->trunk.arch.pos_offset;
+            p->host_positions[i] = i - offsets[k] + first;
+    }
     if (s->trunk.arch.skip_pad) positions_without_pad(p, &s->trunk.arch, tokens, offsets);
     s->n_tokens = n;
     tg_backend_upload(be, s->tokens, tokens, (size_t)n * sizeof(int32_t));

@@ -97,9 +97,9 @@ static void carve_train(tg_carve *c, const tg_arch *arch, const tg_arch *enc, tg
     if (arch->gated) b->act = tg_carve_f32(c, act, 1);
 }
 
-/* Positions that that many rows can have. */
+/* Positions that that many rows can have; texts with angles of their own do not count. */
 static int positions_of(const tg_arch *arch, int rows) {
-    return TG_MIN(rows, arch->max_positions);
+    return TG_MIN(rows, tg_arch_varies(arch) ? arch->max_positions : tg_arch_longest(arch));
 }
 
 /* Layers of which nothing is kept. */
@@ -139,7 +139,7 @@ static void carve_stack(tg_carve *c, const tg_arch *arch, int rows, tg_pass_caps
     s->tokens = tg_carve_i32(c, N);
     s->positions = tg_carve_i32(c, N);
     s->offsets = tg_carve_i32(c, (size_t)caps.seqs + 1);
-    tg_carve_tables(c, arch, positions_of(arch, rows), train->embed, &s->trunk);
+    tg_carve_tables(c, arch, positions_of(arch, rows), rows, train->embed, &s->trunk);
     size_t E = (size_t)tg_trunk_embed_width(arch);
     if (arch->types) s->embed.types = tg_carve_i32(c, N);
     if (arch->embed_norm || arch->narrow_embed) {
@@ -262,9 +262,8 @@ static tg_status open_block(tg_pass *p, unsigned mode, tg_error *err) {
     p->embed_trained = train.embed;
     tg_carve c = {.base = p->block};
     carve_pass(&c, arch, p->caps, &train, &p->b, &p->main, &p->enc);
-    tg_status st = tg_trunk_fill_tables(&p->main.trunk, positions_of(arch, p->caps.tokens), err);
-    if (st == TG_OK && p->seq2seq)
-        st = tg_trunk_fill_tables(&p->enc.trunk, positions_of(arch, p->caps.src), err);
+    tg_status st = tg_trunk_fill_tables(&p->main.trunk, err);
+    if (st == TG_OK && p->seq2seq) st = tg_trunk_fill_tables(&p->enc.trunk, err);
     return st;
 }
 

@@ -34,9 +34,17 @@ static float yarn(const tg_rope *r, float wave, int j) {
     return 1 / (r->factor * wave) * (1 - kept) + 1 / wave * kept;
 }
 
-static float frequency(const tg_rope *r, int j) {
+/* In a long text the base grows with it, so that the slowest wave still turns about as far as it was trained to. */
+static float dynamic_base(const tg_rope *r, int length) {
+    const float ratio = r->factor * (float)length / (float)r->original_positions - r->excess;
+    return r->theta * (float)pow((double)ratio, r->dims / (r->dims - 2.0));
+}
+
+static float frequency(const tg_rope *r, int length, int j) {
+    const bool grown = tg_rope_varies(r) && length > r->original_positions;
+    const float base = grown && r->kind == TG_ROPE_DYNAMIC ? dynamic_base(r, length) : r->theta;
     const float exponent = (float)(2 * j) / (float)r->dims;
-    const float wave = (float)pow((double)r->theta, (double)exponent), freq = 1 / wave;
+    const float wave = (float)pow((double)base, (double)exponent), freq = 1 / wave;
     switch (r->kind) {
     case TG_ROPE_DEFAULT:
     case TG_ROPE_DYNAMIC: break;
@@ -44,23 +52,30 @@ static float frequency(const tg_rope *r, int j) {
     case TG_ROPE_LLAMA3: return llama3(r, freq);
     case TG_ROPE_YARN: return yarn(r, wave, j);
     case TG_ROPE_PROPORTIONAL: return j < r->angles ? freq / r->factor : 0;
-    case TG_ROPE_LONG: return 1 / (r->stretch[j] * wave);
+    case TG_ROPE_LONG: return 1 / ((grown ? r->long_stretch : r->stretch)[j] * wave);
     }
     return freq;
 }
 
-void tg_rope_table(const tg_rope *r, int positions, float *table) {
+void tg_rope_rows(const tg_rope *r, int length, int first, int n, float *rows) {
     const int half = r->dims / 2;
     const bool scaled = r->kind == TG_ROPE_YARN || r->kind == TG_ROPE_LONG;
     const float factor = scaled ? r->attention : 1.0f;
     for (int j = 0; j < half; j++) {
-        float freq = frequency(r, j);
-        for (int p = 0; p < positions; p++) {
-            float angle = (float)p * freq, *row = table + (size_t)p * (size_t)r->dims;
+        float freq = frequency(r, length, j);
+        for (int i = 0; i < n; i++) {
+            float angle = (float)(first + i) * freq, *row = rows + (size_t)i * (size_t)r->dims;
             row[j] = cosf(angle) * factor;
             row[half + j] = sinf(angle) * factor;
         }
     }
+}
+
+void tg_rope_table(const tg_rope *r, int positions, float *table) {
+    const int steady = tg_rope_varies(r) ? TG_MIN(positions, r->original_positions) : positions;
+    tg_rope_rows(r, steady, 0, steady, table);
+    for (int p = steady; p < positions; p++)
+        tg_rope_rows(r, p + 1, p, 1, table + (size_t)p * (size_t)r->dims);
 }
 
 void tg_alibi_slopes(int heads, float *slopes) {

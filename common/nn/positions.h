@@ -4,7 +4,11 @@
 
 #include "common/nn/arch.h"
 
-/* table (positions, rope->dims): for each position the cosines of its dims / 2 angles, then the sines (op/rope.h). */
+/* rows (n, rope->dims): for each of n positions from `first` on, in a text of `length` tokens, the cosines of its dims / 2 angles, then the
+ * sines (op/rope.h). */
+void tg_rope_rows(const tg_rope *rope, int length, int first, int n, float *rows);
+/* table (positions, rope->dims): the same of every position when its token is the last of the text so far, as in decoding; where angles
+ * depend on the length, texts longer than the original positions have others once they are read as a whole. */
 void tg_rope_table(const tg_rope *rope, int positions, float *table);
 /* slopes (heads), as in Press et al. 2021 for any number of heads. */
 void tg_alibi_slopes(int heads, float *slopes);

@@ -5,7 +5,6 @@
 #include "common/base/alloc.h"
 #include "common/base/check.h"
 #include "common/nn/packed.h"
-#include "common/nn/positions.h"
 
 #include <math.h>
 
@@ -52,6 +51,7 @@ tg_status tg_trunk_init(tg_trunk *t, const tg_model *m, tg_stack stack, tg_error
 
 void tg_trunk_fini(tg_trunk *t) {
     tg_free(t->layers);
+    tg_free(t->own_host);
     *t = (tg_trunk){0};
 }
 
@@ -313,73 +313,4 @@ void tg_carve_shared_acts(tg_carve *c, const tg_arch *arch, size_t N, tg_acts *a
         TG_MAX(TG_MAX(Q, U), (size_t)tg_trunk_embed_width(arch)); /* decoders embed there */
     a->qkv = a->raw = a->cq = a->up = a->act = tg_carve_f32(c, N, wide);
     if (arch->gated) a->act = tg_carve_f32(c, N, F);
-}
-
-/* Beyond the farthest distance all have one bias, and none is farther than there are positions. */
-static int reach_of(const tg_arch *arch, int positions) {
-    return TG_MIN(arch->rel_distance, positions);
-}
-
-void tg_carve_tables(tg_carve *c, const tg_arch *arch, int positions, bool train, tg_trunk *t) {
-    const size_t P = (size_t)positions, H = (size_t)arch->n_heads;
-    t->rope = t->local_rope = t->slopes = t->bias = t->dbias = t->plain = NULL;
-    t->buckets = NULL;
-    if (arch->plain_norms) t->plain = tg_carve_f32(c, 2, (size_t)arch->width);
-    if (arch->rope.dims) t->rope = tg_carve_f32(c, P, (size_t)arch->rope.dims);
-    if (arch->local_rope.dims) t->local_rope = tg_carve_f32(c, P, (size_t)arch->local_rope.dims);
-    if (arch->alibi) t->slopes = tg_carve_f32(c, H, 1);
-    if (!arch->rel_buckets) return;
-    t->reach = reach_of(arch, positions);
-    size_t n = 2 * (size_t)t->reach + 1;
-    t->buckets = tg_carve_i32(c, n);
-    t->bias = tg_carve_f32(c, n, H);
-    if (train) t->dbias = tg_carve_f32(c, n, H);
-}
-
-static void put_norm(tg_tensors *p, tg_param_role role, float *plain, size_t width) {
-    p->w[role] = plain;
-    p->w[role + 1] = plain + width;
-}
-
-static void put_plain_norms(tg_trunk *t) {
-    const size_t C = (size_t)t->arch.width;
-    t->be->ops->fill(t->be, t->plain, 1.0f, C);
-    t->be->ops->fill(t->be, t->plain + C, 0.0f, C);
-    for (int l = 0; l < t->arch.n_layers; l++) {
-        put_norm(&t->layers[l], TG_ROLE_NORM1_W, t->plain, C);
-        put_norm(&t->layers[l], TG_ROLE_NORM2_W, t->plain, C);
-    }
-    if (t->arch.final_norm) put_norm(&t->top, TG_ROLE_FINAL_W, t->plain, C);
-}
-
-tg_status tg_trunk_fill_tables(tg_trunk *t, int positions, tg_error *err) {
-    const tg_arch *arch = &t->arch;
-    const size_t H = (size_t)arch->n_heads, reach = 2 * (size_t)t->reach + 1;
-    const tg_rope *const ropes[] = {&arch->rope, &arch->local_rope};
-    float *const tables[] = {t->rope, t->local_rope};
-    const size_t angles =
-        (size_t)positions * (size_t)TG_MAX(arch->rope.dims, arch->local_rope.dims);
-    const size_t n = TG_MAX(angles, TG_MAX(H, reach));
-    if (t->plain) put_plain_norms(t);
-    if (!t->rope && !t->slopes && !t->bias) return TG_OK;
-    float *host = tg_alloc_array(n, sizeof *host);
-    if (!host) return tg_fail_nomem(err, n * sizeof *host);
-    for (int i = 0; i < 2; i++) {
-        if (!tables[i]) continue;
-        tg_rope_table(ropes[i], positions, host);
-        tg_backend_upload(t->be, tables[i], host,
-                          (size_t)positions * (size_t)ropes[i]->dims * sizeof *host);
-    }
-    if (t->slopes) {
-        tg_alibi_slopes(arch->n_heads, host);
-        tg_backend_upload(t->be, t->slopes, host, H * sizeof *host);
-    }
-    if (t->bias) {
-        int32_t *buckets = (int32_t *)(void *)host;
-        tg_rel_buckets(arch->rel_buckets, arch->rel_distance, arch->kind == TG_KIND_ENCODER,
-                       t->reach, buckets);
-        tg_backend_upload(t->be, t->buckets, buckets, reach * sizeof *buckets);
-    }
-    tg_free(host);
-    return TG_OK;
 }

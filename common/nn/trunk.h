@@ -40,6 +40,9 @@ typedef struct tg_trunk {
     int32_t *buckets;    /* (2 reach + 1) rows of REL_BIAS */
     float *plain;        /* (2,C) gain 1 and bias 0 of norms that have neither */
     int reach;
+    int positions,
+        own_rows; /* rows of the tables of angles: of every position, and of texts with angles of their own */
+    float *own_host; /* (own_rows, dims) host: such a text's angles on their way */
 } tg_trunk;
 
 /* The buffers of one layer. N rows; C width, Q = (H + 2G) D, F mlp_width, U = F or with a gate 2F. Scoring and decoding let all layers share them and
@@ -189,8 +192,12 @@ float *tg_carve_f32(tg_carve *c, size_t rows, size_t columns);
 int32_t *tg_carve_i32(tg_carve *c, size_t n);
 /* Buffers for N rows that all layers share. */
 void tg_carve_shared_acts(tg_carve *c, const tg_arch *arch, size_t N, tg_acts *a);
-/* The tables for that many positions: carved with the rest, then filled. */
-void tg_carve_tables(tg_carve *c, const tg_arch *arch, int positions, bool train, tg_trunk *t);
-tg_status tg_trunk_fill_tables(tg_trunk *t, int positions, tg_error *err) TG_MUST_CHECK;
+/* The tables for that many positions, read by batches of up to `rows`: carved with the rest, then filled. */
+void tg_carve_tables(tg_carve *c, const tg_arch *arch, int positions, int rows, bool train,
+                     tg_trunk *t);
+tg_status tg_trunk_fill_tables(tg_trunk *t, tg_error *err) TG_MUST_CHECK;
+/* What a text of n tokens, all at once, has as the position of its first; the others follow. A text whose angles are its own gets rows of
+ * the tables for itself: *used counts them within a batch. */
+int tg_trunk_place_text(const tg_trunk *t, int n, int *used);
 
 #endif

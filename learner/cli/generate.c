@@ -162,20 +162,21 @@ static void mark_bad(job *j, line *l, const tg_error *why) {
 }
 
 /* Room for the chunk's prompts and results, or as much as the model has positions. */
-static tg_decoder_caps caps_needed(const job *j) {
+static tg_decoder_caps caps_needed(job *j) {
     const tg_arch *arch = &j->model.model->arch;
     bool seq2seq = arch->kind == TG_KIND_SEQ2SEQ;
+    const int64_t limit = tg_arch_longest(arch), step = LEN_STEP;
     int64_t len = 1, src = 1, wanted = 0;
     for (int i = 0; i < j->n_lines; i++) {
         const line *l = &j->lines[i];
         if (l->bad) continue;
         int n_prompt = seq2seq ? 1 : (int)l->n;
         int64_t need = n_prompt + tg_gen_max_new(&j->settings, n_prompt) - 1;
-        if (need <= arch->max_positions) len = TG_MAX(len, need);
-        if ((int64_t)l->n <= arch->max_positions) src = TG_MAX(src, (int64_t)l->n);
+        if (need <= limit) len = TG_MAX(len, need);
+        if ((int64_t)l->n <= limit) src = TG_MAX(src, (int64_t)l->n);
         wanted += j->per_line * j->settings.num_beams;
     }
-    const int64_t limit = arch->max_positions, step = LEN_STEP;
+    tg_cli_model_check_length(&j->model, "generate", len);
     return (tg_decoder_caps){.slots = (int)TG_MAX(TG_MIN(wanted, (int64_t)SLOTS), 1),
                              .len = (int)TG_MIN((len + step - 1) / step * step, limit),
                              .src =

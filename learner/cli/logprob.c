@@ -29,13 +29,13 @@ typedef struct job {
     tg_pass *pass; /* as large as the largest batch so far */
     tg_pass_caps caps;
     bool seq2seq;
-    int max_tokens; /* of a batch, and so many of its sources */
     entry entries[MAX_LINES];
     int n_entries;
     tg_ids tokens, source; /* seq2seq: a line's tokens are the start token and its ids */
     int32_t offsets[MAX_LINES + 1], src_offsets[MAX_LINES + 1];
-    int32_t *act_row, *act_token; /* (max_tokens) */
+    int32_t *act_row, *act_token; /* (n_room) */
     float *logp, *entropy;
+    size_t n_room; /* tokens of the largest batch so far */
     tg_buf out;
 } job;
 
@@ -83,8 +83,29 @@ static tg_status make_room(job *j, const tg_batch *b, tg_error *err) {
     return tg_pass_create(&j->pass, j->model.model, *c, false, err);
 }
 
+static void free_lists(job *j) {
+    tg_free(j->act_row);
+    tg_free(j->act_token);
+    tg_free(j->logp);
+    tg_free(j->entropy);
+}
+
+static tg_status make_lists(job *j, size_t n, tg_error *err) {
+    if (n <= j->n_room) return TG_OK;
+    free_lists(j);
+    j->n_room = n;
+    j->act_row = tg_alloc_array(n, sizeof *j->act_row);
+    j->act_token = tg_alloc_array(n, sizeof *j->act_token);
+    j->logp = tg_alloc_array(n, sizeof *j->logp);
+    j->entropy = tg_alloc_array(n, sizeof *j->entropy);
+    if (!j->act_row || !j->act_token || !j->logp || !j->entropy) return tg_fail_nomem(err, n * 16);
+    return TG_OK;
+}
+
 /* Scores what has been gathered and prints it. */
 static tg_status flush(job *j, tg_error *err) {
+    tg_status st = make_lists(j, j->tokens.n, err);
+    if (st != TG_OK) return st;
     tg_batch b = {.tokens = j->tokens.data,
                   .offsets = j->offsets,
                   .act_row = j->act_row,
@@ -105,7 +126,7 @@ static tg_status flush(job *j, tg_error *err) {
     j->src_offsets[b.n_seqs] = b.n_src;
     b.src_tokens = j->source.data;
     b.src_offsets = j->src_offsets;
-    tg_status st = b.n_actions ? make_room(j, &b, err) : TG_OK;
+    st = b.n_actions ? make_room(j, &b, err) : TG_OK;
     if (st == TG_OK && b.n_actions)
         st = tg_pass_forward(j->pass, &b, (tg_pass_out){.logp = j->logp, .entropy = j->entropy},
                              err);
@@ -137,9 +158,10 @@ static tg_status read_ids(job *j, const json_t *line, const entry *e, tg_error *
     if (st == TG_OK)
         st = tg_line_ids(line, "ids", "text", answers, arch->vocab_size, &j->tokens, err);
     size_t n = TG_MAX(j->tokens.n - (size_t)e->first - j->seq2seq, j->source.n - source);
-    if (st == TG_OK && n > (size_t)arch->max_positions)
+    if (st == TG_OK && n > (size_t)tg_arch_longest(arch))
         st = tg_fail(err, TG_DATA, "%zu tokens, but the model has only %d positions", n,
-                     arch->max_positions);
+                     tg_arch_longest(arch));
+    if (st == TG_OK) tg_cli_model_check_length(&j->model, "logprob", (int64_t)n);
     return st;
 }
 
@@ -191,14 +213,6 @@ static tg_status job_open(job *j, const char *model_name, const char *backend, i
                        "%s: config.json: decoder_start_token_id is missing: what does an answer "
                        "begin with?",
                        model_name);
-    j->max_tokens =
-        ENOUGH_TOKENS + arch->max_positions; /* the last line may be as long as it can */
-    size_t n = (size_t)j->max_tokens;
-    j->act_row = tg_alloc_array(n, sizeof *j->act_row);
-    j->act_token = tg_alloc_array(n, sizeof *j->act_token);
-    j->logp = tg_alloc_array(n, sizeof *j->logp);
-    j->entropy = tg_alloc_array(n, sizeof *j->entropy);
-    if (!j->act_row || !j->act_token || !j->logp || !j->entropy) return tg_fail_nomem(err, n * 16);
     return TG_OK;
 }
 
@@ -207,10 +221,7 @@ static void job_close(job *j) {
     tg_cli_model_close(&j->model);
     tg_ids_fini(&j->tokens);
     tg_ids_fini(&j->source);
-    tg_free(j->act_row);
-    tg_free(j->act_token);
-    tg_free(j->logp);
-    tg_free(j->entropy);
+    free_lists(j);
     tg_buf_fini(&j->out);
     tg_free(j);
 }

@@ -1,6 +1,7 @@
 #include "learner/cli/open_model.h"
 
 #include "common/base/alloc.h"
+#include "common/base/log.h"
 #include "common/config/locate.h"
 
 #include <inttypes.h>
@@ -33,6 +34,16 @@ tg_status tg_cli_model_open(tg_cli_model *m, const char *name, const char *backe
     if (st != TG_OK) tg_cli_model_close(m);
     tg_free(folder);
     return st;
+}
+
+void tg_cli_model_check_length(tg_cli_model *m, const char *command, int64_t n) {
+    const tg_arch *a = &m->model->arch;
+    if (m->warned || !a->rope.dims || n <= a->max_positions) return;
+    m->warned = true;
+    tg_log_warn(command,
+                "texts of up to %" PRId64 " tokens: the model was trained with %d positions "
+                "(config.json), results beyond them may be poor",
+                n, a->max_positions);
 }
 
 void tg_cli_model_close(tg_cli_model *m) {

@@ -12,6 +12,7 @@ typedef struct tg_cli_model {
     tg_backend *be;
     tg_model *model;
     tg_tokenizer *tokenizer; /* NULL: the folder has none */
+    bool warned;             /* of texts longer than it was trained with */
 } tg_cli_model;
 
 /* name: as in a config's model_name. A tokenizer that is there but broken is an error. */
@@ -19,6 +20,8 @@ tg_status tg_cli_model_open(tg_cli_model *m, const char *name, const char *backe
                             tg_error *err) TG_MUST_CHECK;
 /* TG_USAGE when the value of --threads is no number of them. */
 tg_status tg_cli_threads(int64_t threads, tg_error *err) TG_MUST_CHECK;
+/* Warns once when texts of n tokens turn by angles that the model has not seen in training. */
+void tg_cli_model_check_length(tg_cli_model *m, const char *command, int64_t n);
 void tg_cli_model_close(tg_cli_model *m);
 
 #endif

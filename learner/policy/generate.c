@@ -175,7 +175,7 @@ static tg_status check_request(const tg_generator *g, uint64_t id, int n, int n_
     if (n < 1)
         return tg_fail(err, TG_DATA, "sequence %llu: the prompt has no token",
                        (unsigned long long)id);
-    const int positions = g->model->arch.max_positions;
+    const int positions = tg_arch_longest(&g->model->arch);
     if (g->seq2seq && n > g->max_src)
         return tg_fail(err, TG_DATA, "sequence %llu: a source of %d tokens, room is for %d",
                        (unsigned long long)id, n, n > positions ? positions : g->max_src);

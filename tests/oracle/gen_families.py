@@ -56,9 +56,14 @@ GOLDENS = {
     "opt_wide": dict(vocab_size=23, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, ffn_dim=20, word_embed_proj_dim=30,
                      max_position_embeddings=24, **IDS),
     "qwen2_pad": dict(LLAMA, tie_word_embeddings=True, pad_token_id=PAD),
+    "gemma3_grown": dict(LLAMA, num_hidden_layers=2, head_dim=8, query_pre_attn_scalar=6, sliding_window=5, max_position_embeddings=6,
+                         layer_types=["sliding_attention", "full_attention"],
+                         rope_parameters=dict(full_attention=dict(rope_type="longrope", rope_theta=50.0, short_factor=[1.0, 1.5, 2.0, 2.5],
+                                                                  long_factor=[1.5, 3.0, 5.0, 8.0], original_max_position_embeddings=5),
+                                              sliding_attention=dict(rope_type="dynamic", rope_theta=20.0, factor=2.0))),
 }
 FAMILIES = {"opt_350m": "opt", "opt_plain": "opt", "bloom_stream": "bloom", "llama_long": "llama", "qwen3_proportional": "qwen3",
-            "opt_wide": "opt", "qwen2_pad": "qwen2"}  # where it is not the golden's name
+            "opt_wide": "opt", "qwen2_pad": "qwen2", "gemma3_grown": "gemma3_text"}  # where it is not the golden's name
 
 
 def random_model(family, seed, settings, scale=0.15):
@@ -125,6 +130,19 @@ def evaluate(model, head, batch, weights):
     return {k: v.detach().contiguous() for k, v in out.items()}
 
 
+@torch.no_grad()
+def decode(model, logits, batch):
+    """The same token by token behind the first half of each text, where that differs: a text grows, the keys it has keep their angles."""
+    tokens, offsets = batch[:2]
+    out = logits.clone()
+    for begin, end in zip(offsets, offsets[1:]):
+        half, cache = begin + (end - begin + 1) // 2, None
+        for first, last in [(begin, half)] + [(t, t + 1) for t in range(half, end)]:
+            step = model(torch.tensor([tokens[first:last]]), past_key_values=cache, use_cache=True)
+            cache, out[last - 1] = step.past_key_values, step.logits[0, -1]
+    return out
+
+
 def save(model, head, folder):
     shutil.rmtree(folder, ignore_errors=True)
     model.save_pretrained(folder)
@@ -141,7 +159,10 @@ def main():
         weights = torch.randn(3, len(batch[2]), generator=torch.Generator().manual_seed(seed + 20))
         folder = os.path.join(ROOT, family)
         save(model, head, folder)
-        save_file(evaluate(model, head, batch, weights), os.path.join(folder, "expected.safetensors"))
+        expected = evaluate(model, head, batch, weights)
+        if family == "gemma3_grown":
+            expected["decoded"] = decode(model, expected["logits"], batch)
+        save_file(expected, os.path.join(folder, "expected.safetensors"))
         for file in os.listdir(folder):
             os.chmod(os.path.join(folder, file), 0o644)
     return 0

@@ -1,4 +1,5 @@
-"""Records the angles of rotary positions that transformers computes, for tests/unit/test_positions.c: every rope_type, several sizes of heads.
+"""Records the angles of rotary positions that transformers computes, for tests/unit/test_positions.c: every rope_type, several sizes of heads;
+of those that depend on the length of the text also in texts longer than they were trained with.
 
   gen_rope.py            writes tests/golden/rope/angles.jsonl
 
@@ -17,18 +18,22 @@ KINDS = {
     "default": {}, "linear": dict(factor=4.0), "dynamic": dict(factor=2.0), "proportional": dict(factor=2.0, partial_rotary_factor=0.5),
     "llama3": dict(factor=8.0, low_freq_factor=0.5, high_freq_factor=4.0, original_max_position_embeddings=450),
     "yarn": dict(factor=4.0, original_max_position_embeddings=1024, attention_factor=0.9),
-    "longrope": dict(original_max_position_embeddings=8192, attention_factor=1.2),
+    "longrope": dict(attention_factor=1.2),
 }
 
 
-def record(kind, dims, theta):
+def record(kind, dims, theta, trained=8192):
     rope = dict(rope_type=kind, rope_theta=theta, **KINDS[kind])
     if kind == "longrope":
-        rope["short_factor"] = rope["long_factor"] = [1 + 0.37 * i for i in range(dims // 2)]
-    config = LlamaConfig(hidden_size=dims, num_attention_heads=1, head_dim=dims, max_position_embeddings=8192, rope_parameters=rope)
+        rope["short_factor"] = [1 + 0.37 * i for i in range(dims // 2)]
+        rope["long_factor"] = [1 + 0.53 * i for i in range(dims // 2)]
+        rope["original_max_position_embeddings"] = trained
+    config = LlamaConfig(hidden_size=dims, num_attention_heads=1, head_dim=dims, max_position_embeddings=trained, rope_parameters=rope)
+    if kind == "dynamic":
+        rope["original_max_position_embeddings"] = trained
     cos, sin = LlamaRotaryEmbedding(config)(torch.zeros(1), torch.tensor([POSITIONS]))
     half = dims // 2
-    return dict(kind=kind, dims=dims, positions=POSITIONS, theta=theta, **{k: v for k, v in rope.items() if k not in ("rope_type", "rope_theta", "long_factor")},
+    return dict(kind=kind, dims=dims, positions=POSITIONS, theta=theta, **{k: v for k, v in rope.items() if k not in ("rope_type", "rope_theta")},
                 cos=[[round(x, 8) for x in row[:half].tolist()] for row in cos[0]], sin=[[round(x, 8) for x in row[:half].tolist()] for row in sin[0]])
 
 
@@ -38,3 +43,6 @@ if __name__ == "__main__":
         for kind in KINDS:
             for dims, theta in ((80, 10000.0), (10, 1e6), (80, 100.0)):
                 f.write(json.dumps(record(kind, dims, theta)) + "\n")
+        for kind in ("dynamic", "longrope"):
+            for trained in (4095, 1000, 7):
+                f.write(json.dumps(record(kind, 16, 10000.0, trained)) + "\n")

@@ -49,6 +49,10 @@ TEST(longrope_as_in_transformers) {
     tg_golden_check("golden/families/llama_long", 2e-5, 1e-3);
 }
 
+TEST(texts_longer_than_trained_turn_as_in_transformers) {
+    tg_golden_check("golden/families/gemma3_grown", 2e-5, 1e-3);
+}
+
 TEST(proportional_angles_as_in_transformers) {
     tg_golden_check("golden/families/qwen3_proportional", 2e-5, 1e-3);
 }
@@ -245,7 +249,9 @@ TEST(what_is_not_built_is_refused_by_name) {
         check_refused(cases[i].family, cases[i].key, cases[i].value, cases[i].status);
     tg_arch arch;
     static const char *const ropes[] = {"{\"rope_type\":\"longrope\",\"short_factor\":[1]}",
+                                        "{\"rope_type\":\"longrope\",\"short_factor\":[1,2]}",
                                         "{\"rope_type\":\"longrope\",\"short_factor\":[1,2],"
+                                        "\"long_factor\":[1,2],"
                                         "\"original_max_position_embeddings\":1}",
                                         "{\"mrope_section\":[1]}",
                                         "{\"full_attention\":{\"rope_type\":\"default\"}}",
@@ -254,8 +260,8 @@ TEST(what_is_not_built_is_refused_by_name) {
                                         "{\"rope_type\":\"linear\",\"factor\":2,"
                                         "\"partial_rotary_factor\":0.5}"};
     static const char *const words[] = {
-        "short_factor", "attention_factor", "mrope_section",        "full_attention",
-        "factor",       "low_freq_factor",  "partial_rotary_factor"};
+        "short_factor",   "long_factor", "attention_factor", "mrope_section",
+        "full_attention", "factor",      "low_freq_factor",  "partial_rotary_factor"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         char folder[700], path[800];
         snprintf(folder, sizeof folder, "%s/rope", tg_test_tmpdir());

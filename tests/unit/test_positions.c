@@ -31,9 +31,14 @@ static tg_rope rope_of(const json_t *c) {
     r.angles = (int)(number(c, "partial_rotary_factor") * (float)r.dims / 2);
     const char *kind = json_string_value(json_object_get(c, "kind"));
     while (strcmp(kinds[r.kind], kind)) r.kind++;
-    for (int i = 0; i < r.dims / 2; i++)
+    r.excess = r.factor - 1;
+    for (int i = 0; i < r.dims / 2; i++) {
+        const size_t at = (size_t)i;
         r.stretch[i] =
-            (float)json_number_value(json_array_get(json_object_get(c, "short_factor"), (size_t)i));
+            (float)json_number_value(json_array_get(json_object_get(c, "short_factor"), at));
+        r.long_stretch[i] =
+            (float)json_number_value(json_array_get(json_object_get(c, "long_factor"), at));
+    }
     return r;
 }
 
@@ -57,7 +62,7 @@ static void check_case(const json_t *c) {
     const int n = 1 + (int)json_integer_value(json_array_get(positions, last));
     float *table = tg_alloc_array((size_t)n * dims, sizeof *table);
     REQUIRE(table);
-    tg_rope_table(&r, n, table);
+    tg_rope_rows(&r, n, 0, n, table);
     size_t i;
     json_array_foreach(positions, i, p) {
         const float *row = table + (size_t)json_integer_value(p) * dims;
@@ -79,7 +84,29 @@ TEST(angles_are_rounded_as_in_transformers) {
         json_decref(c);
     }
     fclose(f);
-    CHECK_EQ(cases, 21);
+    CHECK_EQ(cases, 27);
+}
+
+/* In decoding a token has the angles of a text that it ends. */
+TEST(tokens_that_are_decoded_turn_as_the_text_so_far) {
+    enum { TRAINED = 6, N = 11, DIMS = 4 };
+    tg_rope ropes[] = {
+        {.kind = TG_ROPE_DYNAMIC, .factor = 2, .excess = 1},
+        {.kind = TG_ROPE_LONG, .attention = 1, .stretch = {1, 2}, .long_stretch = {3, 5}},
+        {.kind = TG_ROPE_DEFAULT}};
+    for (size_t k = 0; k < sizeof ropes / sizeof *ropes; k++) {
+        tg_rope *r = &ropes[k];
+        r->dims = DIMS, r->theta = 100, r->original_positions = TRAINED;
+        float table[N * DIMS], row[DIMS], first[DIMS];
+        tg_rope_table(r, N, table);
+        for (int p = 0; p < N; p++) {
+            tg_rope_rows(r, p + 1, p, 1, row);
+            CHECK(!memcmp(table + p * DIMS, row, sizeof row));
+        }
+        tg_rope_rows(r, TRAINED, 3, 1, first);
+        tg_rope_rows(r, N, 3, 1, row);
+        CHECK_EQ(memcmp(first, row, sizeof row) != 0, tg_rope_varies(r));
+    }
 }
 
 TEST_MAIN

@@ -57,7 +57,7 @@ static tg_status check_slices(const tg_config_json *c, tg_error *err) {
 }
 
 static tg_status read_config(tg_arch *a, const tg_config_json *c, tg_error *err) {
-    a->out_in = a->qkv_by_head = a->alibi = a->embed_norm = true;
+    a->out_in = a->qkv_by_head = a->alibi = a->embed_norm = a->endless = true;
     tg_status st = tg_keys_read(keys, a, c, err);
     if (st == TG_OK)
         st = tg_config_json_int(c, "seq_length", "max_position_embeddings", 1, 1 << 24, 2048,

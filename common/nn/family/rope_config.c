@@ -106,11 +106,12 @@ static json_t *object_of(const json_t *root, const char *key) {
     return json_object_size(v) ? v : NULL;
 }
 
-/* Texts longer than the original ones would turn by long_factor from their first token on, which a cache of keys made before they grew
- * cannot follow: the model ends there. */
+/* Texts longer than the original ones turn by long_factor from their first token on, which a cache of keys made before they grew cannot
+ * follow: what decodes and trains ends there. */
 static void end_at_original(tg_arch *a) {
     const tg_rope *const ropes[] = {&a->rope, &a->local_rope};
     const int whole = a->max_positions;
+    a->endless = true;
     for (int i = 0; i < 2; i++) {
         if (ropes[i]->kind != TG_ROPE_LONG) continue;
         a->stretched_positions = whole;

@@ -77,21 +77,20 @@ static tg_status read_llama3(tg_rope *r, const tg_config_json *sub, tg_error *er
     return st;
 }
 
-/* One number for each pair of dimensions, of the short texts; those of long ones are not read. */
-static tg_status read_stretches(tg_rope *r, const tg_config_json *sub, tg_error *err) {
-    const json_t *list = json_object_get(sub->root, "short_factor");
+/* One number for each pair of dimensions. */
+static tg_status read_stretches(const tg_rope *r, const tg_config_json *sub, const char *key,
+                                float *out, tg_error *err) {
+    const json_t *list = json_object_get(sub->root, key);
     const int pairs = r->dims / 2;
     if (!json_is_array(list) || json_array_size(list) != (size_t)pairs || pairs > TG_ROPE_STRETCHES)
-        return tg_fail(err, TG_DATA,
-                       "%s: rope_parameters: short_factor: expected a list of %d numbers",
-                       sub->path, pairs);
+        return tg_fail(err, TG_DATA, "%s: rope_parameters: %s: expected a list of %d numbers",
+                       sub->path, key, pairs);
     for (int i = 0; i < pairs; i++) {
         const double x = json_number_value(json_array_get(list, (size_t)i));
         if (!(x > 1e-6 && x < 1e6))
-            return tg_fail(err, TG_DATA,
-                           "%s: rope_parameters: short_factor[%d]: expected a number above 0",
-                           sub->path, i);
-        r->stretch[i] = (float)x;
+            return tg_fail(err, TG_DATA, "%s: rope_parameters: %s[%d]: expected a number above 0",
+                           sub->path, key, i);
+        out[i] = (float)x;
     }
     return TG_OK;
 }
@@ -100,7 +99,8 @@ static tg_status read_stretches(tg_rope *r, const tg_config_json *sub, tg_error 
 static tg_status read_longrope(tg_rope *r, const tg_config_json *sub, tg_error *err) {
     const double factor = (double)r->factor, original = r->original_positions;
     float attention = 0;
-    tg_status st = read_stretches(r, sub, err);
+    tg_status st = read_stretches(r, sub, "short_factor", r->stretch, err);
+    if (st == TG_OK) st = read_stretches(r, sub, "long_factor", r->long_stretch, err);
     if (st == TG_OK) st = tg_config_json_float(sub, "attention_factor", 0, 1e6, 0, &attention, err);
     if (st != TG_OK) return st;
     r->attention = attention;
@@ -111,6 +111,17 @@ static tg_status read_longrope(tg_rope *r, const tg_config_json *sub, tg_error *
                        sub->path, original);
     if (attention <= 0)
         r->attention = factor <= 1 ? 1 : (float)sqrt(1 + log(factor) / log(original));
+    return TG_OK;
+}
+
+/* emozilla's NTK scaling; the exponent of its base is dims / (dims - 2). */
+static tg_status read_dynamic(tg_arch *a, const tg_config_json *sub, tg_error *err) {
+    if (a->rope.dims == 2)
+        return tg_fail(err, TG_DATA,
+                       "%s: rope_parameters: \"dynamic\" of 2 rotary dimensions: expected more",
+                       sub->path);
+    a->rope.original_positions = a->max_positions;
+    a->rope.excess = (float)(json_number_value(json_object_get(sub->root, "factor")) - 1);
     return TG_OK;
 }
 
@@ -141,6 +152,7 @@ tg_status tg_rope_scaling_read(tg_arch *a, const tg_config_json *sub, const tg_c
         r->factor = (float)((double)a->max_positions / r->original_positions);
     else if (st == TG_OK)
         st = read_number(sub, "factor", kinds[r->kind], &r->factor, err);
+    if (st == TG_OK && r->kind == TG_ROPE_DYNAMIC) st = read_dynamic(a, sub, err);
     if (st == TG_OK && r->kind == TG_ROPE_LLAMA3) st = read_llama3(r, sub, err);
     if (st == TG_OK && r->kind == TG_ROPE_YARN) st = read_yarn(r, sub, err);
     if (st == TG_OK && r->kind == TG_ROPE_LONG) st = read_longrope(r, sub, err);
@@ -148,11 +160,11 @@ tg_status tg_rope_scaling_read(tg_arch *a, const tg_config_json *sub, const tg_c
 }
 
 /* NULL: out of memory. */
-static json_t *stretches(const tg_rope *r) {
+static json_t *stretches(const tg_rope *r, const float *of) {
     json_t *list = json_array();
     int failed = list == NULL;
     for (int i = 0; i < r->dims / 2 && list; i++)
-        failed |= json_array_append_new(list, json_real((double)r->stretch[i]));
+        failed |= json_array_append_new(list, json_real((double)of[i]));
     if (!failed) return list;
     json_decref(list);
     return NULL;
@@ -172,7 +184,7 @@ json_t *tg_rope_scaling_object(const tg_arch *a, const tg_rope *r) {
     int failed = p == NULL;
     if (p && r->kind != TG_ROPE_DEFAULT)
         failed |= json_object_set_new(p, "factor", json_real((double)r->factor));
-    if (p && r->original_positions)
+    if (p && r->original_positions && r->kind != TG_ROPE_DYNAMIC)
         failed |= json_object_set_new(p, "original_max_position_embeddings",
                                       json_integer(r->original_positions));
     if (p && r->kind == TG_ROPE_LLAMA3) {
@@ -187,8 +199,8 @@ json_t *tg_rope_scaling_object(const tg_arch *a, const tg_rope *r) {
     }
     if (p && r->kind == TG_ROPE_LONG) {
         failed |= json_object_set_new(p, "attention_factor", json_real((double)r->attention));
-        failed |= json_object_set_new(p, "short_factor", stretches(r));
-        failed |= json_object_set_new(p, "long_factor", stretches(r)); /* which no text reaches */
+        failed |= json_object_set_new(p, "short_factor", stretches(r, r->stretch));
+        failed |= json_object_set_new(p, "long_factor", stretches(r, r->long_stretch));
     }
     if (!failed) return p;
     json_decref(p);

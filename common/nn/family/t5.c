@@ -107,7 +107,7 @@ static tg_status read_shared(tg_arch *a, const tg_config_json *c, const tg_key *
     int positions = 0;
     a->kind = TG_KIND_SEQ2SEQ;
     a->norm = TG_NORM_RMS;
-    a->out_in = a->unscaled_attn = a->final_norm = true;
+    a->out_in = a->unscaled_attn = a->final_norm = a->endless = true;
     tg_status st = tg_keys_read(keys, a, c, err);
     if (st == TG_OK) st = read_mlp(a, c, mlp, err);
     if (st == TG_OK)
