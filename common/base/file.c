@@ -101,16 +101,6 @@ bool tg_fd_write(int fd, const void *bytes, size_t len) {
     return true;
 }
 
-static tg_status sync_parent(const char *path, tg_error *err) {
-    const char *slash = strrchr(path, '/');
-    if (!slash) return tg_dir_sync(".", err);
-    char *dir = tg_strndup(path, slash == path ? 1 : (size_t)(slash - path));
-    if (!dir) return tg_fail_nomem(err, strlen(path));
-    tg_status st = tg_dir_sync(dir, err);
-    tg_free(dir);
-    return st;
-}
-
 tg_status tg_file_write_atomic(const char *path, const void *bytes, size_t len, tg_error *err) {
     tg_buf tmp = {0};
     tg_buf_printf(&tmp, "%s.tmp.%d", path, (int)getpid());
@@ -128,7 +118,7 @@ tg_status tg_file_write_atomic(const char *path, const void *bytes, size_t len, 
         if (st != TG_OK) unlink(tmp.data);
     }
     tg_buf_fini(&tmp);
-    return st == TG_OK ? sync_parent(path, err) : st;
+    return st == TG_OK ? tg_dir_sync_parent(path, err) : st;
 }
 
 tg_status tg_file_append(const char *path, const void *bytes, size_t len, tg_error *err) {
@@ -258,6 +248,16 @@ tg_status tg_dir_sync(const char *path, tg_error *err) {
     if (fd < 0) return tg_fail_errno(err, TG_IO, "%s: cannot open folder", path);
     tg_status st = fsync(fd) ? tg_fail_errno(err, TG_IO, "%s: fsync failed", path) : TG_OK;
     close(fd);
+    return st;
+}
+
+tg_status tg_dir_sync_parent(const char *path, tg_error *err) {
+    const char *slash = strrchr(path, '/');
+    if (!slash) return tg_dir_sync(".", err);
+    char *dir = tg_strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    if (!dir) return tg_fail_nomem(err, strlen(path));
+    tg_status st = tg_dir_sync(dir, err);
+    tg_free(dir);
     return st;
 }
 

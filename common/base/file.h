@@ -52,6 +52,8 @@ tg_status tg_dir_create_beside(const char *path, char **made, tg_error *err) TG_
 tg_status tg_dir_remove(const char *path, tg_error *err) TG_MUST_CHECK;
 /* fsync a folder, so that a rename in it survives a power cut. */
 tg_status tg_dir_sync(const char *path, tg_error *err) TG_MUST_CHECK;
+/* The same of the folder that path lies in. */
+tg_status tg_dir_sync_parent(const char *path, tg_error *err) TG_MUST_CHECK;
 /* "a/b" + "c" -> owned "a/b/c" (tg_free); an absolute second part wins. NULL: out of memory. */
 char *tg_path_join(const char *dir, const char *name);
 

@@ -1,5 +1,6 @@
-/* Writing a model folder, piece by piece: settings, and weights as one file or as shards with an index. Where the numbers come
- * from is the caller's: a device (model_save.c), or another folder (textgen export). */
+/* Writing a model folder, piece by piece: settings (model_settings.c), weights as one file or as shards with an index
+ * (model_shards.c), and the folder around them (model_folder.c). Where the numbers come from is the caller's: a device
+ * (model_save.c), or another folder (textgen export). */
 #ifndef TG_NN_MODEL_FILES_H
 #define TG_NN_MODEL_FILES_H
 
@@ -26,17 +27,19 @@ tg_status tg_model_write_config(const char *folder, const tg_arch *arch, const c
 tg_status tg_model_write_generation(const char *folder, const tg_arch *arch, const char *text,
                                     const char *config_text, tg_error *err) TG_MUST_CHECK;
 /* model.safetensors, or model-0000i-of-0000n.safetensors and model.safetensors.index.json; the value head goes to
- * value_head.safetensors. Each file appears complete or not at all; of an earlier save in another number of files only
- * the file that would be read first is removed. */
+ * value_head.safetensors. Each file appears complete or not at all. The folder has no other weights: see tg_model_write_folder. */
 tg_status tg_model_write_weights(const char *folder, const tg_params *params, tg_save_opts opts,
                                  tg_param_source *source, void *arg, tg_error *err) TG_MUST_CHECK;
 /* How many files the weights (without the value head) will be. */
 size_t tg_model_count_shards(const tg_params *params, tg_save_opts opts);
 
+/* Writes all files of a model to an empty folder. */
+typedef tg_status tg_folder_writer(void *arg, const char *folder, tg_error *err);
+
 /* Runs `write` on a new folder beside it, which is then renamed; when the folder exists, on a new folder inside it,
- * whose files then take the places of the old ones: until all are on disk the old model stays, and never are there halves of two. */
-tg_status tg_model_write_folder(const char *folder,
-                                tg_status (*write)(void *arg, const char *folder, tg_error *err),
-                                void *arg, tg_error *err) TG_MUST_CHECK;
+ * whose files then take the places of the old ones, and the old weights go: until all are on disk the old model stays, and
+ * never are there halves of two. Files that are no model's stay. */
+tg_status tg_model_write_folder(const char *folder, tg_folder_writer *write, void *arg,
+                                tg_error *err) TG_MUST_CHECK;
 
 #endif

@@ -101,16 +101,6 @@ static tg_status write_body(struct writer *w, const tg_buf *header, const tg_st_
     return TG_OK;
 }
 
-static tg_status sync_folder_of(const char *path, tg_error *err) {
-    const char *slash = strrchr(path, '/');
-    char *dir =
-        slash ? tg_strndup(path, slash == path ? 1 : (size_t)(slash - path)) : tg_strdup(".");
-    if (!dir) return tg_fail_nomem(err, strlen(path));
-    tg_status st = tg_dir_sync(dir, err);
-    tg_free(dir);
-    return st;
-}
-
 static tg_status write_and_rename(struct writer *w, const char *path, const tg_buf *header,
                                   const tg_st_write *tensors, size_t n, tg_error *err) {
     w->fd = open(w->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -120,7 +110,7 @@ static tg_status write_and_rename(struct writer *w, const char *path, const tg_b
     if (st == TG_OK && rename(w->path, path))
         st = tg_fail_errno(err, TG_IO, "%s: cannot rename to %s", w->path, path);
     if (st != TG_OK) unlink(w->path);
-    return st == TG_OK ? sync_folder_of(path, err) : st;
+    return st == TG_OK ? tg_dir_sync_parent(path, err) : st;
 }
 
 tg_status tg_safetensors_write_from(const char *path, const tg_st_write *tensors, size_t n,

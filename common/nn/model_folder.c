@@ -1,0 +1,126 @@
+/* A model folder appears, or takes the place of another, as a whole. */
+#include "common/base/alloc.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "common/nn/model_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static tg_status remove_file(const char *folder, const char *name, tg_error *err) {
+    char *path = tg_path_join(folder, name);
+    if (!path) return tg_fail_nomem(err, strlen(folder));
+    tg_status st = TG_OK;
+    if (unlink(path) && errno != ENOENT) st = tg_fail_errno(err, TG_IO, "%s: cannot remove", path);
+    tg_free(path);
+    return st;
+}
+
+/* The caller hears why it failed, not that this is left. */
+static void discard(const char *folder) {
+    if (tg_dir_remove(folder, NULL) != TG_OK)
+        tg_log_warn("model", "%s: not complete, and cannot be removed", folder);
+}
+
+static tg_status write_new(const char *folder, tg_folder_writer *write, void *arg, tg_error *err) {
+    char *fresh = NULL;
+    tg_status st = tg_dir_create_beside(folder, &fresh, err);
+    if (st != TG_OK) return st;
+    st = write(arg, fresh, err);
+    if (st == TG_OK && rename(fresh, folder))
+        st = tg_fail_errno(err, TG_IO, "%s: cannot rename to %s", fresh, folder);
+    if (st == TG_OK)
+        st = tg_dir_sync_parent(folder, err);
+    else
+        discard(fresh);
+    tg_free(fresh);
+    return st;
+}
+
+/* The files that make a folder a model: where neither is, it is refused, whatever else is there. */
+static bool is_entry(const char *name) {
+    return !strcmp(name, "model.safetensors") || !strcmp(name, "model.safetensors.index.json");
+}
+
+/* Moves the entries, or all the other files. */
+static tg_status move_files(const char *from, const char *to, bool entries, tg_error *err) {
+    DIR *dir = opendir(from);
+    if (!dir) return tg_fail_errno(err, TG_IO, "%s: cannot open folder", from);
+    tg_status st = TG_OK;
+    for (struct dirent *e; st == TG_OK && (e = readdir(dir));) {
+        if (e->d_name[0] == '.' || is_entry(e->d_name) != entries) continue;
+        char *source = tg_path_join(from, e->d_name), *target = tg_path_join(to, e->d_name);
+        if (!source || !target)
+            st = tg_fail_nomem(err, strlen(from));
+        else if (rename(source, target))
+            st = tg_fail_errno(err, TG_IO, "%s: cannot rename to %s", source, target);
+        tg_free(source);
+        tg_free(target);
+    }
+    closedir(dir);
+    return st == TG_OK ? tg_dir_sync(to, err) : st;
+}
+
+/* model-00001-of-00002.safetensors, as write_shards calls them. */
+static bool is_shard(const char *name) {
+    unsigned k, n;
+    char again[64];
+    if (sscanf(name, "model-%5u-of-%5u.safetensors", &k, &n) != 2) return false;
+    snprintf(again, sizeof again, "model-%05u-of-%05u.safetensors", k, n);
+    return !strcmp(again, name);
+}
+
+/* Without an entry nothing names them any more. */
+static tg_status remove_shards(const char *folder, tg_error *err) {
+    DIR *dir = opendir(folder);
+    if (!dir) return tg_fail_errno(err, TG_IO, "%s: cannot open folder", folder);
+    tg_status st = TG_OK;
+    for (struct dirent *e; st == TG_OK && (e = readdir(dir));)
+        if (is_shard(e->d_name)) st = remove_file(folder, e->d_name, err);
+    closedir(dir);
+    return st;
+}
+
+/* The old entries go first and the new one comes last: in between the folder is no model, but never one of two halves. */
+static tg_status move_in(const char *from, const char *to, tg_error *err) {
+    tg_status st = remove_file(to, "model.safetensors.index.json", err);
+    if (st == TG_OK) st = remove_file(to, "model.safetensors", err);
+    if (st == TG_OK) st = remove_file(to, "value_head.safetensors", err);
+    if (st == TG_OK) st = tg_dir_sync(to, err);
+    if (st == TG_OK) st = remove_shards(to, err);
+    if (st == TG_OK) st = move_files(from, to, false, err);
+    if (st == TG_OK) st = move_files(from, to, true, err);
+    return st == TG_OK ? tg_dir_remove(from, err) : st;
+}
+
+/* Into a folder inside it first: what is there stays as it is until all of the new model is on disk. */
+static tg_status write_over(const char *folder, tg_folder_writer *write, void *arg, tg_error *err) {
+    char *stem = tg_path_join(folder, "incoming"), *fresh = NULL;
+    tg_status st =
+        stem ? tg_dir_create_beside(stem, &fresh, err) : tg_fail_nomem(err, strlen(folder));
+    if (st == TG_OK) {
+        st = write(arg, fresh, err);
+        if (st == TG_OK)
+            st = move_in(fresh, folder,
+                         err); /* should it fail, what is not moved yet is nowhere else */
+        else
+            discard(fresh);
+    }
+    tg_free(stem);
+    tg_free(fresh);
+    return st;
+}
+
+tg_status tg_model_write_folder(const char *folder, tg_folder_writer *write, void *arg,
+                                tg_error *err) {
+    if (tg_path_is_dir(folder)) return write_over(folder, write, arg, err);
+    char *bare = tg_strdup(folder);
+    if (!bare) return tg_fail_nomem(err, strlen(folder));
+    for (size_t len = strlen(bare); len > 1 && bare[len - 1] == '/'; len--) bare[len - 1] = '\0';
+    tg_status st = write_new(bare, write, arg, err);
+    tg_free(bare);
+    return st;
+}
