@@ -2,7 +2,9 @@
 #include "common/base/alloc.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
+#include "common/base/str.h"
 #include "common/nn/model_files.h"
+#include "common/nn/tensor_set.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -40,9 +42,11 @@ static tg_status write_new(const char *folder, tg_folder_writer *write, void *ar
     return st;
 }
 
-/* The files that make a folder a model: where neither is, it is refused, whatever else is there. */
+/* The files that make a folder a model: where none is, it is refused, whatever else is there. */
 static bool is_entry(const char *name) {
-    return !strcmp(name, "model.safetensors") || !strcmp(name, "model.safetensors.index.json");
+    const char *const *entry = tg_weight_entries;
+    while (*entry && strcmp(name, *entry) != 0) entry++;
+    return *entry;
 }
 
 /* Moves the entries, or all the other files. */
@@ -64,13 +68,23 @@ static tg_status move_files(const char *from, const char *to, bool entries, tg_e
     return st == TG_OK ? tg_dir_sync(to, err) : st;
 }
 
-/* model-00001-of-00002.safetensors, as write_shards calls them. */
+/* stem-00001-of-00002end. */
+static bool is_numbered(const char *name, const char *stem, const char *end) {
+    static const char form[] = "-00000-of-00000";
+    const size_t before = strlen(stem), n = sizeof form - 1;
+    if (strlen(name) != before + n + strlen(end) || !tg_str_starts(name, stem) ||
+        !tg_str_ends(name, end))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        const char c = name[before + i];
+        if (form[i] == '0' ? c < '0' || c > '9' : c != form[i]) return false;
+    }
+    return true;
+}
+
+/* As model_shards.c and transformers call them. */
 static bool is_shard(const char *name) {
-    unsigned k, n;
-    char again[64];
-    if (sscanf(name, "model-%5u-of-%5u.safetensors", &k, &n) != 2) return false;
-    snprintf(again, sizeof again, "model-%05u-of-%05u.safetensors", k, n);
-    return !strcmp(again, name);
+    return is_numbered(name, "model", ".safetensors") || is_numbered(name, "pytorch_model", ".bin");
 }
 
 /* Without an entry nothing names them any more. */
@@ -86,8 +100,9 @@ static tg_status remove_shards(const char *folder, tg_error *err) {
 
 /* The old entries go first and the new one comes last: in between the folder is no model, but never one of two halves. */
 static tg_status move_in(const char *from, const char *to, tg_error *err) {
-    tg_status st = remove_file(to, "model.safetensors.index.json", err);
-    if (st == TG_OK) st = remove_file(to, "model.safetensors", err);
+    tg_status st = TG_OK;
+    for (const char *const *entry = tg_weight_entries; *entry && st == TG_OK; entry++)
+        st = remove_file(to, *entry, err);
     if (st == TG_OK) st = remove_file(to, "value_head.safetensors", err);
     if (st == TG_OK) st = tg_dir_sync(to, err);
     if (st == TG_OK) st = remove_shards(to, err);

@@ -3,6 +3,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
+#include "common/base/str.h"
 #include "common/nn/family/config_json.h"
 
 #include <stdio.h>
@@ -62,19 +63,15 @@ bool tg_folder_has(const char *folder, const char *name) {
     return len > 0 && (size_t)len < sizeof path && tg_path_exists(path);
 }
 
+const char *const tg_weight_entries[] = {"model.safetensors", "model.safetensors.index.json",
+                                         "pytorch_model.bin", "pytorch_model.bin.index.json", NULL};
+
 tg_status tg_tensor_set_open(tg_tensor_set *s, const char *folder, tg_error *err) {
-    static const struct {
-        const char *name;
-        bool is_index;
-    } names[] = {{"model.safetensors", false},
-                 {"model.safetensors.index.json", true},
-                 {"pytorch_model.bin", false},
-                 {"pytorch_model.bin.index.json", true}};
     *s = (tg_tensor_set){0};
-    for (size_t i = 0; i < TG_COUNT_OF(names); i++) {
-        if (!tg_folder_has(folder, names[i].name)) continue;
-        tg_status st = names[i].is_index ? open_shards(s, folder, names[i].name, err)
-                                         : tg_tensor_set_add(s, folder, names[i].name, err);
+    for (const char *const *name = tg_weight_entries; *name; name++) {
+        if (!tg_folder_has(folder, *name)) continue;
+        tg_status st = tg_str_ends(*name, ".index.json") ? open_shards(s, folder, *name, err)
+                                                         : tg_tensor_set_add(s, folder, *name, err);
         if (st != TG_OK) tg_tensor_set_close(s);
         return st;
     }

@@ -18,6 +18,10 @@ tg_status tg_tensor_set_add(tg_tensor_set *s, const char *folder, const char *na
                             tg_error *err) TG_MUST_CHECK;
 void tg_tensor_set_close(tg_tensor_set *s);
 
+/* The names by which the weights of a folder are found, in order of preference: files, and indexes of shards (.index.json). NULL ends
+ * it. */
+extern const char *const tg_weight_entries[];
+
 /* Whether folder/name is there. */
 bool tg_folder_has(const char *folder, const char *name);
 

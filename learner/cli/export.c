@@ -252,7 +252,10 @@ static tg_status check_target(const export_job *j, const char *out, bool overwri
     if (realpath(out, a) && ((realpath(j->source.folder, b) && !strcmp(a, b)) ||
                              (realpath(j->source.settings, b) && !strcmp(a, b))))
         return tg_fail(err, TG_USAGE, "%s: is the source; name another folder to write", out);
-    if (!overwrite && tg_folder_has(out, "config.json"))
+    bool taken = tg_folder_has(out, "config.json");
+    for (const char *const *entry = tg_weight_entries; *entry && !taken; entry++)
+        taken = tg_folder_has(out, *entry);
+    if (taken && !overwrite)
         return tg_fail(err, TG_USAGE, "%s: already holds a model; give --overwrite to replace it",
                        out);
     return TG_OK;

@@ -88,6 +88,13 @@ cp -r one sharded && touch sharded/model-1-of-2.safetensors
 check "shards overwritten by one file" "$textgen" export "$opt" sharded --overwrite
 check "no old shards" sh -c '! ls sharded/model-0*'
 check "other files stay" test -e sharded/model-1-of-2.safetensors
+# What a killed export leaves must not be the new config.json beside weights of the old model.
+cp -r "$root/tests/golden/torch/opt_bin" pickle && cp -r "$root/tests/golden/torch/opt_shards" pickles && cp -r pickle bare && rm bare/config.json
+for f in pickle pickles; do
+    check "over the weights of torch in $f" "$textgen" export "$opt" $f --overwrite
+    check "none of them stay in $f" sh -c "! ls $f/pytorch_model*"
+done
+refused "weights without settings in the way" 64 'already holds a model; give --overwrite' "$textgen" export "$opt" bare
 check "whole file gone" test ! -e one/model.safetensors
 "$textgen" export "$opt" old --shard-size 4KB >/dev/null && cp -r old before
 short() { (trap '' XFSZ; ulimit -f 3; exec "$textgen" export "$opt" old --overwrite --dtype bf16); }
