@@ -24,7 +24,8 @@ typedef struct export_job {
     tg_export_source source;
     tg_save_opts opts;
     bool keep_dtype;
-    size_t infinite; /* numbers that f16 cannot hold */
+    size_t infinite;    /* numbers that f16 cannot hold */
+    bool model_written; /* and its critic is next */
     /* of the network being written */
     tg_arch arch;
     tg_params params;
@@ -179,8 +180,9 @@ static tg_status read_numbers(void *arg, size_t i, size_t begin, size_t count, t
     enum { INFINITE = 0x7c00, NUMBER = 0x7fff };
     export_job *j = arg;
     if (stop_signal)
-        return tg_fail(err, TG_INTERRUPTED, "stopped by a signal (%s); nothing was written",
-                       strsignal(stop_signal));
+        return tg_fail(err, TG_INTERRUPTED, "stopped by a signal (%s); %s", strsignal(stop_signal),
+                       j->model_written ? "the model was written, its critic was not"
+                                        : "nothing was written");
     tg_status st = tg_weights_read(&j->weights, i, begin, count, as, out, err);
     const uint16_t *half = out;
     for (size_t k = 0; st == TG_OK && as == TG_F16 && k < count; k++)
@@ -302,8 +304,9 @@ static tg_status run(export_job *j, const char *source, const char *base, const 
     if (st == TG_OK && write) st = tg_model_write_folder(out, write_network, j, err);
     if (st == TG_OK && write) st = remove_old_tokenizer(j, out, err);
     close_network(j);
-    if (st == TG_OK && write)
-        st = j->source.value ? write_critic(j, out, err) : remove_old_critic(out, err);
+    j->model_written = write;
+    if (st == TG_OK && write) st = remove_old_critic(out, err);
+    if (st == TG_OK && write && j->source.value) st = write_critic(j, out, err);
     if (st == TG_OK && j->infinite)
         tg_log_warn("export", "%zu weights are infinite as f16; bf16 has room for larger ones",
                     j->infinite);

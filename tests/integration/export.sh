@@ -72,6 +72,9 @@ check "of the last iteration is the run's model" cmp from-checkpoint/model.safet
 check "with its critic" test -e from-checkpoint/value/value_head.safetensors
 cp -r from-checkpoint over && check "a model over a checkpoint" "$textgen" export "$opt" over --overwrite
 check "leaves no critic of another" test ! -e over/value
+cp -r "$last" spoilt && printf x >spoilt/value.safetensors && cp -r from-checkpoint half-over
+refused "a critic that cannot be read" 65 'value.safetensors' "$textgen" export spoilt half-over --overwrite --base textgen/tiny
+check "does not leave that of another either" test ! -e half-over/value
 mkdir -p over/value && touch over/value/notes.txt
 check "but what is no critic" "$textgen" export "$opt" over --overwrite
 check "stays" test -e over/value/notes.txt
