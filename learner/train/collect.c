@@ -4,20 +4,13 @@
  * A slot:  FREE -> RESETTING -> READY (prompt here) -> DECODING -> SCORING -> FREE. There are more
  * slots than places in the generator, so that prompts are fetched ahead and slow rewards do not
  * hold up generation. Prompts fetched ahead stay for the next iteration. */
-#include "learner/train/collect.h"
-
 #include "learner/train/collect_impl.h"
-
-#include "common/nn/pass.h"
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
-#include "common/base/log.h"
+#include "common/nn/pass.h"
 
-#include <math.h>
-
-#include <stdio.h>
 #include <string.h>
 
 enum { WAIT_SLICE_MS = 100, RANKING_SLICE_MS = 5 };
@@ -101,115 +94,7 @@ uint64_t tg_collector_next_episode(const tg_collector *c) {
     return c->next_episode;
 }
 
-/* ---- events from the workers ------------------------------------------------------------------
- */
-
-static tg_status on_reset(tg_collector *c, const tg_reset_result *r, tg_error *err) {
-    tg_collect_slot *s = r->slot < (uint32_t)c->n_slots ? &c->slots[r->slot] : NULL;
-    if (!s || s->state != RESETTING || s->episode != r->episode)
-        return tg_fail(err, TG_PROTOCOL,
-                       "a worker answered a reset of slot %u that was not asked for", r->slot);
-    if (r->code != TG_CODE_OK)
-        return tg_fail(err, TG_UNAVAILABLE, "episode %llu could not be started: %s (%s)",
-                       (unsigned long long)r->episode, r->message, tg_code_name(r->code));
-    if (r->n_prompt == 0)
-        return tg_fail(
-            err, TG_DATA,
-            "sample %s has an empty prompt: a causal model needs at least one token; give the "
-            "data pool a prompt such as the tokenizer's bos token",
-            r->sample_id);
-    if (r->n_prompt > (size_t)c->opts.max_prompt)
-        return tg_fail(err, TG_PROTOCOL,
-                       "a worker sent a prompt of %zu tokens, max_prompt_length is %d", r->n_prompt,
-                       c->opts.max_prompt);
-    memcpy(s->prompt, r->prompt, r->n_prompt * sizeof *s->prompt);
-    s->n_prompt = (int)r->n_prompt;
-    s->sample = r->sample;
-    s->state = READY;
-    if (r->episode % (uint64_t)c->group == 0 && r->episode + 1 == c->next_request)
-        c->leader_known = true, c->leader = r->sample;
-    return TG_OK;
-}
-
-static bool reward_failed(const tg_step_result *r) {
-    return r->code == TG_CODE_REWARD_FAILED || r->code == TG_CODE_REWARD_TIMEOUT ||
-           r->code == TG_CODE_REWARD_INVALID;
-}
-
-/* A reward is a number only if its status is OK and every value is finite; one that is pending lacks its last. */
-static bool reward_usable(const tg_step_result *r, bool pending) {
-    if (reward_failed(r) || (r->reward_status != TG_REWARD_OK && !pending)) return false;
-    for (uint32_t t = 0; t + pending < r->n_applied; t++)
-        if (!isfinite(r->rewards[t])) return false;
-    return true;
-}
-
-static const char *status_name(tg_reward_status status) {
-    static const char *const names[] = {"?", "ok", "pending", "failed", "timeout", "invalid"};
-    return names[(unsigned)status < TG_COUNT_OF(names) ? (unsigned)status : 0];
-}
-
-tg_status tg_collect_note_failure(tg_collector *c, uint64_t episode, tg_reward_status status,
-                                  const char *message, tg_error *err) {
-    c->failed++;
-    snprintf(c->failure, sizeof c->failure, "episode %llu: reward %s%s%.180s",
-             (unsigned long long)episode, status_name(status), message[0] ? ": " : "", message);
-    if (c->opts.abort_on_failure)
-        return tg_fail(err, TG_UNAVAILABLE,
-                       "%s (train_evaluation.on_reward_failure: drop would leave it out)",
-                       c->failure);
-    tg_log_warn("rollout", "%s; the episode is left out", c->failure);
-    return TG_OK;
-}
-
-/* ---- answers to steps -------------------------------------------------------------------------- */
-
-static tg_status accept_rewards(tg_collector *c, tg_record *rec, const tg_step_result *r,
-                                bool pending, tg_error *err) {
-    if (r->n_applied == 0 || r->n_applied > (uint32_t)rec->n_actions ||
-        !(r->terminated || r->truncated))
-        return tg_fail(
-            err, TG_PROTOCOL,
-            "episode %llu: %u of %d tokens applied and not ended: max_new_tokens must reach the "
-            "environment's max_episode_length",
-            (unsigned long long)r->episode, r->n_applied, rec->n_actions);
-    rec->n_actions = (int)r->n_applied; /* fewer when a stop sequence ended it */
-    memcpy(rec->rewards, r->rewards, r->n_applied * sizeof *rec->rewards);
-    rec->terminated = r->terminated;
-    rec->truncated = r->truncated;
-    rec->ok = !pending;
-    if (!pending) return TG_OK;
-    if (c->group == 1)
-        return tg_fail(err, TG_CONFIG,
-                       "reward_fn compares the samples of a prompt: set "
-                       "train_evaluation.compare_sample to 2 or more");
-    rec->text = tg_strdup(r->text);
-    return rec->text ? TG_OK : tg_fail_nomem(err, strlen(r->text));
-}
-
-static tg_status on_step(tg_collector *c, const tg_step_result *r, tg_error *err) {
-    tg_collect_slot *s = r->slot < (uint32_t)c->n_slots ? &c->slots[r->slot] : NULL;
-    if (!s || s->state != SCORING || s->episode != r->episode)
-        return tg_fail(err, TG_PROTOCOL,
-                       "a worker answered a step of slot %u that was not asked for", r->slot);
-    s->state = FREE;
-    int member = (int)(r->episode - c->first_episode);
-    tg_record *rec = &c->records[member];
-    bool pending = r->code == TG_CODE_OK && r->reward_status == TG_REWARD_PENDING;
-    rec->arrived = true;
-    if (!pending) c->finished++;
-    if (r->code != TG_CODE_OK && !reward_failed(r))
-        return tg_fail(err, TG_UNAVAILABLE, "episode %llu failed in the environment: %s (%s)",
-                       (unsigned long long)r->episode, r->message, tg_code_name(r->code));
-    tg_status st;
-    if (reward_usable(r, pending)) {
-        st = accept_rewards(c, rec, r, pending, err);
-    } else {
-        if (pending) c->finished++;
-        st = tg_collect_note_failure(c, r->episode, r->reward_status, r->message, err);
-    }
-    return st == TG_OK ? tg_collect_check_group(c, member, err) : st;
-}
+/* ---- the workers --------------------------------------------------------------------------------- */
 
 /* Asks for the prompts of the next episodes, as far as slots are free. */
 static tg_status request_prompts(tg_collector *c, tg_error *err) {
@@ -255,16 +140,15 @@ static tg_status take_events(tg_collector *c, bool block, tg_error *err) {
         }
         if (st != TG_OK) return st;
         any = true;
-        st = event.kind == TG_POOL_RESET ? on_reset(c, &event.reset, err)
-                                         : on_step(c, &event.step, err);
+        st = event.kind == TG_POOL_RESET ? tg_collect_on_reset(c, &event.reset, err)
+                                         : tg_collect_on_step(c, &event.step, err);
         if (st != TG_OK) return st;
     }
     if (block) c->wait_s += tg_clock_seconds() - start;
     return any ? request_prompts(c, err) : TG_OK;
 }
 
-/* ---- generation -------------------------------------------------------------------------------
- */
+/* ---- generation ------------------------------------------------------------------------------------ */
 
 static tg_collect_slot *slot_of(tg_collector *c, uint64_t episode, tg_collect_state state) {
     for (int i = 0; i < c->n_slots; i++)
@@ -403,46 +287,6 @@ static int64_t usable_tokens(const tg_collector *c) {
     return n;
 }
 
-static tg_status build_rollout(const tg_collector *c, int rows, tg_rollout **out, tg_error *err) {
-    int n = c->n_records - c->failed, k = 0;
-    int(*lengths)[2] = tg_alloc_array((size_t)n, sizeof *lengths);
-    if (!lengths) return tg_fail_nomem(err, (size_t)n * sizeof *lengths);
-    for (int i = 0; i < c->n_records; i++) {
-        if (!c->records[i].ok) continue;
-        lengths[k][0] = c->records[i].n_prompt;
-        lengths[k++][1] = c->records[i].n_actions;
-    }
-    tg_status st = tg_rollout_create(out, (const int(*)[2])lengths, n, rows, err);
-    tg_free(lengths);
-    const size_t words = (size_t)tg_mask_words(c->policy->arch.vocab_size);
-    if (st == TG_OK && c->opts.mask_model) st = tg_rollout_add_masks(*out, (int)words, err);
-    if (st != TG_OK) return st;
-    (*out)->start_id = c->start_id;
-    (*out)->known = c->opts.known;
-    for (int i = 0, e = 0; i < c->n_records; i++) {
-        const tg_record *r = &c->records[i];
-        if (!r->ok) continue;
-        tg_episode *ep = &(*out)->episodes[e];
-        ep->id = c->first_episode + (uint64_t)i;
-        ep->terminated = r->terminated;
-        ep->truncated = r->truncated;
-        memcpy(tg_rollout_tokens(*out, e), r->tokens,
-               (size_t)(r->n_prompt + r->n_actions) * sizeof *r->tokens);
-        memcpy((*out)->task_reward + ep->first_action, r->rewards,
-               (size_t)r->n_actions * sizeof *r->rewards);
-        if (r->logp) {
-            const size_t bytes = (size_t)r->n_actions * sizeof *r->logp;
-            memcpy((*out)->logp + ep->first_action, r->logp, bytes);
-            memcpy((*out)->value + ep->first_action, r->logp + c->opts.max_new, bytes);
-        }
-        if (r->masks)
-            memcpy((*out)->masks + (size_t)ep->first_action * words, r->masks,
-                   (size_t)r->n_actions * words * sizeof *r->masks);
-        e++;
-    }
-    return TG_OK;
-}
-
 static tg_status open_generator(tg_collector *c, tg_error *err) {
     if (c->opts.mask_model && c->gen.num_beams > 1)
         return tg_fail(err, TG_UNSUPPORTED,
@@ -485,5 +329,5 @@ tg_status tg_collect(tg_collector *c, int rows, tg_rollout **out, tg_collect_inf
                               .wait_s = c->wait_s};
     tg_generator_destroy(&c->generator);
     if (st == TG_INTERRUPTED) c->next_episode = c->first_episode;
-    return st == TG_OK ? build_rollout(c, rows, out, err) : st;
+    return st == TG_OK ? tg_collect_build(c, rows, out, err) : st;
 }

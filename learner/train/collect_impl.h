@@ -56,6 +56,10 @@ struct tg_collector {
     char failure[256]; /* of the last failed reward */
 };
 
+/* collect_answers.c: a slot's prompt, or its rewards, are here. TG_PROTOCOL: nobody asked. */
+tg_status tg_collect_on_reset(tg_collector *c, const tg_reset_result *r,
+                              tg_error *err) TG_MUST_CHECK;
+tg_status tg_collect_on_step(tg_collector *c, const tg_step_result *r, tg_error *err) TG_MUST_CHECK;
 /* The episode is left out: it counts nowhere. Fails when that ends the run. */
 tg_status tg_collect_note_failure(tg_collector *c, uint64_t episode, tg_reward_status status,
                                   const char *message, tg_error *err) TG_MUST_CHECK;
@@ -65,5 +69,9 @@ tg_status tg_collect_check_group(tg_collector *c, int member, tg_error *err) TG_
 /* Takes the rankings that are there, waiting for the first; *any is set if there was one. */
 tg_status tg_collect_take_rankings(tg_collector *c, int wait_ms, bool *any,
                                    tg_error *err) TG_MUST_CHECK;
+
+/* collect_rollout.c: the records whose rewards are known; *out is owned, on failure too (it may be half-built). */
+tg_status tg_collect_build(const tg_collector *c, int rows, tg_rollout **out,
+                           tg_error *err) TG_MUST_CHECK;
 
 #endif
