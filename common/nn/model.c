@@ -8,15 +8,11 @@
 #include "common/base/check.h"
 #include "common/base/file.h"
 #include "common/base/hash.h"
-#include "common/base/rng.h"
 #include "common/nn/finite.h"
-#include "common/nn/positions.h"
+#include "common/nn/model_init.h"
 #include "common/nn/weights.h"
 
-#include <math.h>
 #include <string.h>
-
-enum { INIT_PIECE = 1 << 16 }; /* floats per random stream */
 
 void tg_model_destroy(tg_model **m) {
     if (!*m) return;
@@ -113,67 +109,6 @@ tg_status tg_model_wake_grad(tg_model *m, tg_error *err) {
     return TG_OK;
 }
 
-/* One tensor being drawn: PIECES pieces at a time, by all threads. */
-struct drawing {
-    const tg_param *param;
-    double sigma, bound;
-    uint64_t seed, stream;
-    size_t begin; /* first piece of this round */
-    float *out;   /* (PIECES * INIT_PIECE) */
-};
-
-static void draw_piece(void *arg, int tile) {
-    const struct drawing *d = arg;
-    size_t piece = d->begin + (size_t)tile, at = piece * INIT_PIECE;
-    size_t n = TG_MIN(d->param->count - at, (size_t)INIT_PIECE);
-    float *out = d->out + (size_t)tile * INIT_PIECE;
-    tg_rng r = tg_rng_at(d->seed, TG_RNG_INIT, d->stream, piece);
-    for (size_t i = 0; i < n; i++) {
-        double x = d->param->init == TG_INIT_LINEAR ? (2.0 * tg_rng_uniform(&r) - 1.0) * d->bound
-                                                    : d->sigma * tg_rng_normal(&r);
-        out[i] = (float)x;
-    }
-}
-
-static tg_status init_waves(tg_model *m, const tg_param *p, tg_error *err) {
-    float *table = tg_alloc_array(p->count, sizeof *table);
-    if (!table) return tg_fail_nomem(err, p->count * sizeof *table);
-    tg_waves_table(p->shape[0], p->shape[1], table);
-    tg_backend_upload(m->be, m->data + p->offset, table, p->count * sizeof *table);
-    tg_free(table);
-    return TG_OK;
-}
-
-/* A tensor's numbers depend on the seed and its name alone, not on what else the model has. */
-static tg_status init_param(tg_model *m, const tg_param *p, uint64_t seed, tg_error *err) {
-    float *device = m->data + p->offset;
-    if (p->init == TG_INIT_ZERO || p->init == TG_INIT_ONE) {
-        m->be->ops->fill(m->be, device, p->init == TG_INIT_ONE ? 1.0f : 0.0f, p->count);
-        return TG_OK;
-    }
-    if (p->init == TG_INIT_WAVES) return init_waves(m, p, err);
-    enum { PIECES = 32 };
-    size_t pieces = (p->count + INIT_PIECE - 1) / INIT_PIECE;
-    size_t floats = TG_MIN(pieces, (size_t)PIECES) * INIT_PIECE;
-    struct drawing d = {
-        .param = p,
-        .sigma = p->init == TG_INIT_RESIDUAL ? 0.02 / sqrt(2.0 * m->arch.n_layers) : 0.02,
-        .bound = 1.0 / sqrt((double)p->shape[p->ndim - 1]),
-        .seed = seed,
-        .stream = tg_hash64(p->name, strlen(p->name)) & ((1ull << 40) - 1),
-        .out = tg_alloc_array(floats, sizeof(float)),
-    };
-    if (!d.out) return tg_fail_nomem(err, floats * sizeof(float));
-    for (; d.begin < pieces; d.begin += PIECES) {
-        size_t n = TG_MIN(pieces - d.begin, (size_t)PIECES), at = d.begin * INIT_PIECE;
-        tg_team_run(m->be->team, (int)n, draw_piece, &d);
-        tg_backend_upload(m->be, device + at, d.out,
-                          TG_MIN(p->count - at, n * INIT_PIECE) * sizeof(float));
-    }
-    tg_free(d.out);
-    return TG_OK;
-}
-
 tg_status tg_model_create(tg_model **out, tg_backend *be, const tg_arch *arch, unsigned flags,
                           uint64_t seed, tg_error *err) {
     tg_model *m;
@@ -182,7 +117,7 @@ tg_status tg_model_create(tg_model **out, tg_backend *be, const tg_arch *arch, u
     if (st != TG_OK) return st;
     st = make_data(m, err);
     for (size_t i = 0; i < m->params.n && st == TG_OK; i++)
-        st = init_param(m, &m->params.list[i], seed, err);
+        st = tg_model_init_param(m, &m->params.list[i], seed, err);
     if (st == TG_OK) st = make_grad(m, flags, err);
     if (st != TG_OK) tg_model_destroy(&m);
     *out = m;
@@ -212,7 +147,7 @@ static tg_status fill_from(tg_model *m, const tg_weights *w, const tg_params *st
         if (from && w->found[at])
             st = tg_weights_upload(w, at, p, m->be, m->data + p->offset, err);
         else
-            st = init_param(m, p, seed, err);
+            st = tg_model_init_param(m, p, seed, err);
     }
     return st;
 }
@@ -347,6 +282,7 @@ static tg_status copy_text(char **to, const char *from, tg_error *err) {
 
 tg_status tg_model_clone(tg_model **out, const tg_model *from, unsigned flags, uint64_t seed,
                          tg_error *err) {
+    TG_ASSERT(!from->resting && !from->half); /* it would be a copy of zeros */
     tg_model *m;
     *out = NULL;
     tg_status st = make(&m, from->be, &from->arch, flags, err);
@@ -361,47 +297,9 @@ tg_status tg_model_clone(tg_model **out, const tg_model *from, unsigned flags, u
         if (q)
             m->be->ops->copy(m->be, m->data + p->offset, from->data + q->offset, p->count);
         else
-            st = init_param(m, p, seed, err);
+            st = tg_model_init_param(m, p, seed, err);
     }
     if (st != TG_OK) tg_model_destroy(&m);
     *out = m;
-    return st;
-}
-
-static tg_status find(const tg_model *m, const char *name, size_t count, const tg_param **out,
-                      tg_error *err) {
-    const tg_param *p = *out = tg_params_find(&m->params, name);
-    if (!p) return tg_fail(err, TG_DATA, "model: no tensor \"%.200s\"", name);
-    if (p->count != count)
-        return tg_fail(err, TG_DATA, "model: tensor \"%s\" has %zu elements, not %zu", name,
-                       p->count, count);
-    return TG_OK;
-}
-
-tg_status tg_model_get(const tg_model *m, const char *name, float *out, size_t count,
-                       tg_error *err) {
-    const tg_param *p;
-    tg_status st = find(m, name, count, &p, err);
-    if (st == TG_OK) tg_backend_download(m->be, out, m->data + p->offset, count * sizeof(float));
-    return st;
-}
-
-tg_status tg_model_get_grad(const tg_model *m, const char *name, float *out, size_t count,
-                            tg_error *err) {
-    const tg_param *p;
-    tg_status st = find(m, name, count, &p, err);
-    if (st == TG_OK && (!m->grad || p->grad_offset == TG_PARAM_FROZEN))
-        st = tg_fail(err, TG_DATA, "model: \"%s\" is not trainable, so it has no gradient", name);
-    if (st == TG_OK)
-        tg_backend_download(m->be, out, m->grad + p->grad_offset, count * sizeof(float));
-    return st;
-}
-
-tg_status tg_model_set(tg_model *m, const char *name, const float *values, size_t count,
-                       tg_error *err) {
-    const tg_param *p;
-    tg_status st = find(m, name, count, &p, err);
-    if (st == TG_OK) tg_backend_upload(m->be, m->data + p->offset, values, count * sizeof(float));
-    if (st == TG_OK) tg_model_changed(m);
     return st;
 }

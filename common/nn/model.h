@@ -1,10 +1,10 @@
 /* A model: architecture, parameters and (when trained) gradients on one backend.
  *
  *     tg_model *m;
- *     tg_model_open(&m, be, "models/tiny", TG_MODEL_TRAINABLE, err);   // a Hugging Face folder
+ *     tg_model_open(&m, be, "models/tiny", TG_MODEL_TRAINABLE, seed, err);   // a Hugging Face folder
  *     ... tg_pass (pass.h) for training and scoring, tg_decoder (decoder.h) for generation ...
- *     tg_model_save(m, "out", err);                                    // a folder that
- * transformers opens tg_model_destroy(&m);
+ *     tg_model_save(m, "out", err);                                          // a folder that transformers opens
+ *     tg_model_destroy(&m);
  *
  * The backend is borrowed and must outlive the model. */
 #ifndef TG_NN_MODEL_H
@@ -25,8 +25,8 @@ typedef struct tg_model {
     tg_arch arch;
     tg_params params;
     float *data; /* (params.total) on the device */
-    float *
-        grad; /* (params.grad_total); NULL when not trainable. Passes accumulate into it; the optimizer clears it */
+    /* (params.grad_total); NULL when not trainable. Passes accumulate into it; the optimizer clears it */
+    float *grad;
     bool grad_rests;  /* it is zeros without memory: see tg_model_rest_grad */
     char *folder;     /* where it came from, or NULL */
     bool resting;     /* data holds zeros: see tg_model_rest */
@@ -41,11 +41,11 @@ typedef struct tg_model {
 
 enum {
     TG_MODEL_TRAINABLE = 1,
-    TG_MODEL_VALUE_HEAD =
-        2, /* adds value_head.weight, initialised from `seed` unless the folder has it */
-    TG_MODEL_ROUNDED =
-        4, /* passes over it round both operands of a layer's and the output matrix's products to bf16, in
-                             backward too; sums and all else are f32 */
+    /* adds value_head.weight, initialised from `seed` unless the folder has it */
+    TG_MODEL_VALUE_HEAD = 2,
+    /* passes over it round both operands of a layer's and the output matrix's products to bf16, in backward too; sums and all
+     * else are f32 */
+    TG_MODEL_ROUNDED = 4,
     TG_MODEL_UNFROZEN_SHIFT = 8,
 };
 /* Trainable, but only the last n layers, the norm behind them and the heads (tg_params_freeze). */
@@ -67,7 +67,7 @@ tg_status tg_model_check(const char *folder, const tg_arch *arch, tg_error *err)
  * n_layers)). arch->value_head is replaced by the flag. */
 tg_status tg_model_create(tg_model **out, tg_backend *be, const tg_arch *arch, unsigned flags,
                           uint64_t seed, tg_error *err) TG_MUST_CHECK;
-/* Same architecture and weights (minus what flags leave out), own storage. */
+/* Same architecture and weights (minus what flags leave out), own storage. `from` neither rests nor is halved; so too for tg_model_save. */
 tg_status tg_model_clone(tg_model **out, const tg_model *from, unsigned flags, uint64_t seed,
                          tg_error *err) TG_MUST_CHECK;
 void tg_model_destroy(tg_model **m);
@@ -95,9 +95,8 @@ tg_status tg_model_params(tg_params *p, const tg_arch *arch, unsigned flags,
 size_t tg_model_bytes(const tg_arch *arch, unsigned flags);
 
 /* config.json, generation_config.json, model.safetensors (above 5 GB: shards and their index; without the value head,
- * which goes to value_head.safetensors). The tokenizer is saved by its owner. A new folder is written beside
- * (tg_model_write_folder) and renamed; in a folder that exists each file is replaced atomically and other
- * files stay. */
+ * which goes to value_head.safetensors). The tokenizer is saved by its owner. A folder appears whole; in one that
+ * exists the model is replaced whole, and files that are no model's stay (tg_model_write_folder). */
 tg_status tg_model_save(const tg_model *m, const char *folder, tg_error *err) TG_MUST_CHECK;
 /* The same as bf16 or f16, or in shards of another size. */
 tg_status tg_model_save_as(const tg_model *m, const char *folder, tg_save_opts opts,
@@ -111,6 +110,7 @@ tg_status tg_model_get_grad(const tg_model *m, const char *name, float *out, siz
                             tg_error *err) TG_MUST_CHECK;
 tg_status tg_model_set(tg_model *m, const char *name, const float *values, size_t count,
                        tg_error *err) TG_MUST_CHECK;
+/* Who writes to m->data says so here. */
 static inline void tg_model_changed(tg_model *m) {
     m->version++;
 }

@@ -40,6 +40,7 @@ static tg_status save_files(void *arg, const char *folder, tg_error *err) {
 
 tg_status tg_model_save_as(const tg_model *m, const char *folder, tg_save_opts opts,
                            tg_error *err) {
+    TG_ASSERT(!m->resting && !m->half); /* its numbers are not there */
     TG_ASSERT(opts.dtype == TG_F32 || opts.dtype == TG_F16 || opts.dtype == TG_BF16);
     struct saving s = {m, opts};
     return tg_model_write_folder(folder, save_files, &s, err);
