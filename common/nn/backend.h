@@ -30,8 +30,8 @@ struct tg_backend_ops {
     /* What passes of these sizes come to touch of it, for the memory plan. width: of the widest rows; kept: all logits are. NULL: none. */
     size_t (*scratch_used)(int rows, int width, int actions, int V, bool kept);
     bool threaded; /* false: the ops use one thread whatever was asked for */
-    bool
-        host_memory; /* ops may write to the host's memory: what is to be downloaded need not be copied */
+    /* ops may write to the host's memory: what is to be downloaded need not be copied */
+    bool host_memory;
     /* Whether rounded products (op/matmul.h) are faster on this machine than others; NULL: they are not. */
     bool (*fast_bf16)(void);
     void (*open)(

@@ -10,8 +10,8 @@
 
 typedef struct tg_weights {
     tg_tensor_set set;
-    const tg_st_tensor **
-        found; /* one per parameter; NULL only for a value head or a fixed tensor the folder does not have */
+    /* one per parameter; NULL only for a value head or a fixed tensor the folder does not have */
+    const tg_st_tensor **found;
     size_t *found_in; /* which file */
 } tg_weights;
 

@@ -26,8 +26,8 @@ typedef struct tg_actor_critic_opts {
     const char *model_folder;
     tg_critic critic;
     bool reference; /* false: no reference model (supervised) */
-    bool
-        keep_reference; /* in memory; else (open only) it is read from the folder for each scoring */
+    /* in memory; else (open only) it is read from the folder for each scoring */
+    bool keep_reference;
     bool half_reference; /* (open only) in memory, its matrices as bf16 */
     /* TG_MODEL_TRAINABLE (also when 0) or TG_MODEL_TRAIN_LAST, of policy and critic; with TG_MODEL_ROUNDED the reference's products
      * are rounded too, so that the KL of equal networks is 0 */
@@ -37,8 +37,8 @@ typedef struct tg_actor_critic_opts {
     uint64_t seed;
     tg_mask_opts mask; /* of a maskable policy; it has a mask model then */
     tg_optim_opts optim;
-    tg_pass_caps
-        train_caps;   /* of the training passes (tg_algo_plan); scoring uses the same buffers */
+    /* of the training passes (tg_algo_plan); scoring uses the same buffers */
+    tg_pass_caps train_caps;
     int score_tokens; /* tokens per scoring pass; 0: as many as train_caps allow, which is also the
                          most */
 } tg_actor_critic_opts;
@@ -53,8 +53,8 @@ typedef struct tg_actor_critic {
     tg_mask_opts mask;
     tg_critic critic;
     tg_optim *optim; /* over policy and value together */
-    tg_pass_caps
-        caps; /* of the passes that are made next; never more than those it was made with */
+    /* of the passes that are made next; never more than those it was made with */
+    tg_pass_caps caps;
     int score_tokens;
     /* private: made when they are needed, NULL while resting */
     tg_pass *policy_pass, *value_pass, *ref_pass;

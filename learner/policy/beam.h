@@ -19,8 +19,8 @@ typedef struct tg_beam_prompt {
     const int32_t *tokens; /* (n) of the decoder; copied */
     int n;
     int max_new;
-    const int32_t
-        *source; /* (n_source) of the encoder, or the prompt; borrowed until the search is done */
+    /* (n_source) of the encoder, or the prompt; borrowed until the search is done */
+    const int32_t *source;
     int n_source;
     uint64_t seed, number; /* of the stream that beam sampling draws from */
     tg_rng_domain domain;

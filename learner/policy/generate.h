@@ -26,19 +26,18 @@ typedef struct tg_gen_result {
     int index;             /* which of the prompt's num_return_sequences; beams: best first */
     const int32_t *tokens; /* new tokens only, the final eos included */
     const float *logp;     /* log-prob of each under the full distribution */
-    const float
-        *sample_logp; /* under the distribution it was drawn from (temperature, top-k …), 0 when
-                               * greedy; beams: what it added to the score */
-    const float *
-        value; /* what the value head said of the text before each; NULL: not asked for (caps.values), or beams */
-    const uint32_t
-        *masks; /* (n, words of V) the tokens that each was chosen from; NULL: without a mask */
+    /* under the distribution it was drawn from (temperature, top-k …), 0 when greedy; beams: what it added to the score */
+    const float *sample_logp;
+    /* what the value head said of the text before each; NULL: not asked for (caps.values), or beams */
+    const float *value;
+    /* (n, words of V) the tokens that each was chosen from; NULL: without a mask */
+    const uint32_t *masks;
     int n;
     tg_gen_end end;
     bool eos; /* ended by eos, not by length or a stop sequence */
-    double
-        score; /* of a beam, as transformers's sequences_scores; NaN without beams. Where fewer texts are possible than results
-                   * are wanted, the others are empty, with end NONE and -1e9: transformers repeats itself there */
+    /* of a beam, as transformers's sequences_scores; NaN without beams. Where fewer texts are possible than results are
+     * wanted, the others are empty, with end NONE and -1e9: transformers repeats itself there */
+    double score;
 } tg_gen_result;
 typedef tg_status tg_gen_done(void *arg, const tg_gen_result *result, tg_error *err);
 

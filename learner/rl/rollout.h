@@ -27,12 +27,12 @@ typedef struct tg_rollout {
     int n_episodes;
     int n_actions; /* of all episodes */
     int n_rows;    /* in the buffer */
-    int32_t
-        start_id; /* seq2seq: what the decoder reads first, and prompts are its source; -1: causal */
+    /* seq2seq: what the decoder reads first, and prompts are its source; -1: causal */
+    int32_t start_id;
     /* per action (n_actions), episode by episode */
     float *logp, *ref_logp, *entropy, *value;
-    bool
-        known; /* logp and value are there, from generation: scoring leaves them, and entropy, alone */
+    /* logp and value are there, from generation: scoring leaves them, and entropy, alone */
+    bool known;
     double *task_reward, *kl_reward;
     /* (n_actions, mask_words): the tokens each action was drawn from (common/nn/pass.h), or NULL */
     uint32_t *masks;

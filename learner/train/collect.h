@@ -3,8 +3,8 @@
  *
  *     tg_collector *c;
  *     tg_collector_create(&c, pool, policy, &opts, err);
- *     tg_collect(c, rows, &rollout, &info, err);           // once per iteration; networks must not
- * change meanwhile tg_collector_destroy(&c);
+ *     tg_collect(c, rows, &rollout, &info, err);   // once per iteration; networks must not change meanwhile
+ *     tg_collector_destroy(&c);
  *
  * Episodes start in order of their number, each as soon as a place in the generator is free and the
  * rows still wanted are more than what is finished and under way. A finished episode is sent to its
@@ -58,11 +58,11 @@ tg_status tg_collector_create(tg_collector **out, tg_pool *pool, tg_model *polic
                               const tg_collect_opts *opts, tg_error *err) TG_MUST_CHECK;
 void tg_collector_destroy(tg_collector **c);
 /* Tokens, lengths and task rewards of whole episodes with at least `rows` actions together; the
- * rest of the rollout is the caller's. TG_INTERRUPTED: stop was requested; the next episode is then
+ * rest of the rollout is the caller's. *out is owned, and destroyed by the caller after a failure too. TG_INTERRUPTED: stop was requested; the next episode is then
  * that of before the call. TG_UNAVAILABLE: rewards or workers failed. */
 tg_status tg_collect(tg_collector *c, int rows, tg_rollout **out, tg_collect_info *info,
                      tg_error *err) TG_MUST_CHECK;
-uint64_t
-tg_collector_next_episode(const tg_collector *c); /* not started yet: goes into a checkpoint */
+/* Not started yet: goes into a checkpoint. */
+uint64_t tg_collector_next_episode(const tg_collector *c);
 
 #endif

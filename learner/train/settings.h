@@ -82,8 +82,8 @@ typedef struct tg_train_settings {
     tg_gen_settings rollout_gen; /* eos and pad are set by the run */
     tg_gen_settings eval_gen;
     tg_optim_opts optim;
-    unsigned
-        train; /* flags of the trained models: TG_MODEL_TRAINABLE or TG_MODEL_TRAIN_LAST, TG_MODEL_ROUNDED */
+    /* flags of the trained models: TG_MODEL_TRAINABLE or TG_MODEL_TRAIN_LAST, TG_MODEL_ROUNDED */
+    unsigned train;
     bool recompute; /* activations are made again in backward */
     /* on-policy */
     const tg_algo_ops *algo;
