@@ -310,8 +310,9 @@ int tg_cmd_classify(int argc, char **argv) {
         .name = "textgen classify",
         .usage = "--model NAME [options] < LINES",
         .summary =
-            "Labels of texts by an encoder (BERT, RoBERTa, DistilBERT, ALBERT …), one text a line, "
-            "two with a tab between them.\n"
+            "Labels of texts by an encoder (BERT, RoBERTa, DistilBERT, ALBERT …) or a causal model "
+            "with "
+            "labels, one text a line, two with a tab between them.\n"
             "Prints {\"label\", \"scores\", \"logits\"} for each: scores are probabilities, or for "
             "a regression the numbers themselves.",
         .flags = flags,
