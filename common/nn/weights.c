@@ -180,12 +180,19 @@ tg_status tg_weights_open_file(tg_weights *w, const char *folder, const char *na
     return open_and_match(w, folder, name, arch, params, err);
 }
 
+/* A folder without weights is no mistake, and leaves no message. */
+static tg_status open_if_there(tg_tensor_set *set, const char *folder, bool *there, tg_error *err) {
+    tg_error why = {0};
+    tg_status st = tg_tensor_set_open(set, folder, &why);
+    *there = st == TG_OK;
+    return st == TG_OK || st == TG_NOINPUT ? TG_OK : tg_fail(err, st, "%s", why.msg);
+}
+
 /* NULL: none. */
 static const tg_st_tensor *find_tensor(const tg_tensor_set *set, const char *name) {
-    for (size_t i = 0; i < set->n; i++)
-        for (size_t k = 0; k < set->files[i].n; k++)
-            if (!strcmp(set->files[i].tensors[k].name, name)) return &set->files[i].tensors[k];
-    return NULL;
+    const tg_st_tensor *t = NULL;
+    for (size_t i = 0; i < set->n && !t; i++) t = tg_tensor_file_find(&set->files[i], name);
+    return t;
 }
 
 static bool same_shape(const tg_st_tensor *a, const tg_st_tensor *b) {
@@ -196,10 +203,9 @@ static bool same_shape(const tg_st_tensor *a, const tg_st_tensor *b) {
 
 tg_status tg_weights_tied(const char *folder, const tg_family *family, bool *tied, tg_error *err) {
     tg_tensor_set set;
-    tg_error why = {0};
-    tg_status st = tg_tensor_set_open(&set, folder, &why);
-    if (st == TG_NOINPUT) return TG_OK;
-    if (st != TG_OK) return tg_fail(err, st, "%s", why.msg);
+    bool there;
+    tg_status st = open_if_there(&set, folder, &there, err);
+    if (st != TG_OK || !there) return st;
     const tg_st_tensor *head = NULL, *embed = NULL;
     for (const tg_family_tensor *t = family->tensors; t->name; t++) {
         if (t->role == TG_ROLE_HEAD_W) head = find_tensor(&set, t->name);
@@ -215,10 +221,9 @@ tg_status tg_weights_tied(const char *folder, const tg_family *family, bool *tie
 tg_status tg_weights_pooler(const char *folder, const tg_family *family, bool *pooler,
                             tg_error *err) {
     tg_tensor_set set;
-    tg_error why = {0};
-    tg_status st = tg_tensor_set_open(&set, folder, &why);
-    if (st == TG_NOINPUT) return TG_OK;
-    if (st != TG_OK) return tg_fail(err, st, "%s", why.msg);
+    bool there;
+    tg_status st = open_if_there(&set, folder, &there, err);
+    if (st != TG_OK || !there) return st;
     const size_t prefix = strlen(family->prefix);
     *pooler = false;
     for (const tg_family_tensor *t = family->tensors; t->name; t++) {

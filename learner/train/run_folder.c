@@ -38,8 +38,10 @@ static tg_status remove_predictions(const char *run_dir, tg_error *err) {
     for (struct dirent *e; st == TG_OK && (e = readdir(dir));) {
         if (!is_prediction(e->d_name)) continue;
         char *path = tg_path_join(run_dir, e->d_name);
-        if (!path || unlink(path) != 0)
-            st = tg_fail_errno(err, TG_IO, "%s/%s: cannot be removed", run_dir, e->d_name);
+        if (!path)
+            st = tg_fail_nomem(err, strlen(run_dir));
+        else if (unlink(path) != 0)
+            st = tg_fail_errno(err, TG_IO, "%s: cannot be removed", path);
         tg_free(path);
     }
     closedir(dir);
