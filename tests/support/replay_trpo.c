@@ -134,29 +134,33 @@ static void on_trust_region(void *arg, const tg_trust_region_report *m) {
     tg_replay_row(w->t, "advantages used", worst, 1e-5);
     tg_replay_row(
         w->t, "objective before",
-        fabs(m->objective - tg_json_f64(json_object_get(update, "policy_objective"), NAN)), 1e-5);
+        fabs(m->objective - tg_json_f64(json_object_get(update, "policy_objective"), (double)NAN)),
+        1e-5);
     tg_replay_row(w->t, "objective's gradient (of its largest)",
                   vector_difference(w, "objective_grad", m->gradient, m->n_params), 1e-4);
     compare_products(w, m);
     tg_replay_row(w->t, "search direction (of its largest)",
                   vector_difference(w, "search_direction", m->direction, m->n_params),
                   allowed(w, "direction", 2e-2));
-    tg_replay_row(w->t, "longest step (relative)",
-                  relative(m->longest,
-                           tg_json_f64(json_object_get(update, "line_search_max_step_size"), NAN)),
-                  allowed(w, "longest", 1e-3));
+    tg_replay_row(
+        w->t, "longest step (relative)",
+        relative(m->longest,
+                 tg_json_f64(json_object_get(update, "line_search_max_step_size"), (double)NAN)),
+        allowed(w, "longest", 1e-3));
     const json_t *trials = json_object_get(update, "line_search");
     tg_replay_row(w->t, "trials", abs(m->n_trials - (int)json_array_size(trials)), 0);
     double objective = 0, kl = 0, share = 0;
     size_t i;
     json_array_foreach(trials, i, v) {
         if ((int)i >= m->n_trials) break;
-        share = fmax(
-            share, fabs(m->trials[i][0] - tg_json_f64(json_object_get(v, "backtrack_coeff"), NAN)));
+        share = fmax(share, fabs(m->trials[i][0] -
+                                 tg_json_f64(json_object_get(v, "backtrack_coeff"), (double)NAN)));
         objective =
-            fmax(objective, relative(m->trials[i][1],
-                                     tg_json_f64(json_object_get(v, "new_policy_objective"), NAN)));
-        kl = fmax(kl, relative(m->trials[i][2], tg_json_f64(json_object_get(v, "kl"), NAN)));
+            fmax(objective,
+                 relative(m->trials[i][1],
+                          tg_json_f64(json_object_get(v, "new_policy_objective"), (double)NAN)));
+        kl =
+            fmax(kl, relative(m->trials[i][2], tg_json_f64(json_object_get(v, "kl"), (double)NAN)));
     }
     tg_replay_row(w->t, "trials: share of the step", share, 1e-9);
     tg_replay_row(w->t, "trials: objective (relative)", objective, allowed(w, "objective", 2e-3));
@@ -176,7 +180,8 @@ static void on_minibatch(void *arg, const tg_minibatch_report *m) {
     if (theirs)
         w->value_loss =
             fmax(w->value_loss,
-                 relative(m->value_loss, tg_json_f64(json_object_get(theirs, "value_loss"), NAN)));
+                 relative(m->value_loss,
+                          tg_json_f64(json_object_get(theirs, "value_loss"), (double)NAN)));
     tg_free(x);
 }
 
@@ -190,7 +195,7 @@ static void compare_logged(watch *w, const tg_update_stats *stats) {
         double tolerance = strstr(key, "objective") ? allowed(w, "objective", 2e-3)
                            : strstr(key, "kl_div")  ? allowed(w, "kl", 2e-3)
                                                     : 2e-5;
-        tg_replay_row(w->t, key, relative(stats->value[i], tg_json_f64(v, NAN)), tolerance);
+        tg_replay_row(w->t, key, relative(stats->value[i], tg_json_f64(v, (double)NAN)), tolerance);
     }
 }
 
