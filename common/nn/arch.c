@@ -15,11 +15,6 @@ static tg_status read_causal_labels(tg_arch *arch, const tg_config_json *c, tg_e
         json_string_value(json_array_get(json_object_get(c->root, "architectures"), 0));
     if (arch->kind != TG_KIND_CAUSAL || !name || !tg_str_ends(name, "ForSequenceClassification"))
         return TG_OK;
-    if (arch->narrow_embed)
-        return tg_fail(err, TG_UNSUPPORTED,
-                       "%s: word_embed_proj_dim: labels of narrow states are not built into this "
-                       "version",
-                       c->path);
     arch->labels = true;
     arch->tied_head = false;
     return tg_labels_read(arch, c, err);

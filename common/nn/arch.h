@@ -129,6 +129,14 @@ static inline bool tg_arch_varies(const tg_arch *a) {
     return tg_rope_varies(&a->rope) || tg_rope_varies(&a->local_rope);
 }
 
+/* Whether labels are made of states as narrow as the embeddings (OPT); and the width of what the labels' matrix reads. */
+static inline bool tg_arch_judges_narrow(const tg_arch *a) {
+    return a->narrow_embed && a->kind == TG_KIND_CAUSAL;
+}
+static inline int tg_arch_judged_width(const tg_arch *a) {
+    return tg_arch_judges_narrow(a) ? a->embed_width : a->width;
+}
+
 /* The architecture of a folder, from its config.json alone: for checks and memory plans. */
 tg_status tg_arch_load(tg_arch *arch, const char *folder, tg_error *err) TG_MUST_CHECK;
 

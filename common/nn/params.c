@@ -149,7 +149,7 @@ tg_status tg_params_init(tg_params *p, const tg_arch *arch, tg_error *err) {
     add_rows(p, arch, f->tensors);
     if (arch->labels && arch->kind == TG_KIND_CAUSAL)
         add_head(p, TG_CAUSAL_LABELS, TG_ROLE_LABELS_W, TG_INIT_NORMAL, arch->n_labels,
-                 arch->width);
+                 tg_arch_judged_width(arch));
     if (arch->value_head)
         add_head(p, "value_head.weight", TG_ROLE_VALUE_W, TG_INIT_LINEAR, 1, arch->width);
     TG_ASSERT(p->n <= max);

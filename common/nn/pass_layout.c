@@ -162,7 +162,8 @@ static void carve_labels(tg_carve *c, const tg_arch *arch, size_t S, bool train,
     size_t C = (size_t)arch->width, L = (size_t)arch->n_labels;
     b->first = tg_carve_f32(c, S, C);
     b->pool = tg_carve_f32(c, S, C);
-    b->pooled = tg_carve_f32(c, S, C);
+    b->pooled = b->judged = tg_carve_f32(c, S, C);
+    if (tg_arch_judges_narrow(arch)) b->judged = tg_carve_f32(c, S, (size_t)arch->embed_width);
     b->labels = tg_carve_f32(c, S, L);
     b->label_rows = tg_carve_i32(c, S);
     b->label_mean = tg_carve_f32(c, S, 1);

@@ -37,7 +37,8 @@ typedef struct tg_pass_buffers {
 
     /* labels; S = caps.seqs, L = n_labels */
     float *first, *pool,
-        *pooled; /* (S,C) a text's first state, times the pooler's matrix, its pool_act */
+        *pooled;   /* (S,C) a text's first state, times the pooler's matrix, its pool_act */
+    float *judged; /* (S, tg_arch_judged_width) what the last matrix reads: pooled, or made of it */
     float *labels, *dlabels;        /* (S,L); dlabels: train only */
     int32_t *label_rows;            /* (S) rows of the states that are judged */
     float *label_mean, *label_rstd; /* (S) of the final norm, where there is one */

@@ -55,8 +55,6 @@ def causal_settings(r, family):
         s = dict(vocab_size=r.choice([7, 64]), n_embd=24, n_layer=2, n_head=3, n_positions=40)
     else:
         s = families.random_settings(r, family)
-    if family == "opt":
-        s["word_embed_proj_dim"] = s["hidden_size"]
     labels = r.choice([1, 2, 5])
     s.update(num_labels=labels, problem_type="regression" if labels == 1 else None, bos_token_id=0, eos_token_id=1,
              pad_token_id=r.choice([None, 2]))

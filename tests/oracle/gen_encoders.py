@@ -13,6 +13,8 @@ from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
 from transformers.utils import logging
 
+from gen_families import states as causal_states
+
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "encoders")
 
 BERT = dict(vocab_size=29, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=20, max_position_embeddings=24)
@@ -28,6 +30,8 @@ GOLDENS = {
                                  bos_token_id=0, eos_token_id=0)),
     "llama-labels": ("llama", dict(vocab_size=29, hidden_size=16, intermediate_size=20, num_hidden_layers=2, num_attention_heads=4,
                                    num_key_value_heads=2, max_position_embeddings=24, num_labels=3, bos_token_id=0, eos_token_id=1)),
+    "opt-labels": ("opt", dict(vocab_size=29, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, ffn_dim=20, word_embed_proj_dim=6,
+                               do_layer_norm_before=False, max_position_embeddings=24, num_labels=2, pad_token_id=1)),
 }
 DROPOUT = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "classifier_dropout_prob", "dropout",
            "attention_dropout", "seq_classif_dropout", "qa_dropout", "resid_pdrop", "embd_pdrop", "attn_pdrop")
@@ -74,11 +78,12 @@ def evaluate(model, head, batch, seed):
     tokens, types, offsets = batch
     states, labels = [], []
     has_types = getattr(model.config, "type_vocab_size", 0) > 0
+    narrow = getattr(model.config, "word_embed_proj_dim", model.config.hidden_size) != model.config.hidden_size
     for begin, end in zip(offsets, offsets[1:]):
         given = dict(input_ids=torch.tensor([tokens[begin:end]]))
         if has_types:
             given["token_type_ids"] = torch.tensor([types[begin:end]])
-        states.append(model.base_model(**given).last_hidden_state[0])
+        states.append(causal_states(model, given["input_ids"]) if narrow else model.base_model(**given).last_hidden_state[0])
         if model.base_model is not model:
             labels.append(model(**given).logits[0])
     states = torch.cat(states)

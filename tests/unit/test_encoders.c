@@ -12,8 +12,9 @@
 
 static tg_error err;
 
-static const char *const names[] = {"bert",       "minilm", "roberta",     "xlm-roberta",
-                                    "distilbert", "albert", "gpt2-labels", "llama-labels"};
+static const char *const names[] = {"bert",        "minilm",       "roberta",
+                                    "xlm-roberta", "distilbert",   "albert",
+                                    "gpt2-labels", "llama-labels", "opt-labels"};
 enum { N_NAMES = sizeof names / sizeof *names };
 
 struct golden {
