@@ -35,13 +35,23 @@ static bool name_judge(const tg_arch *arch, json_t *o) {
     return !json_object_set_new(o, "architectures", json_pack("[s]", text));
 }
 
+/* A judge has no output matrix, tied or not: what its config.json says of that is for the language model it was, and stays. */
+static bool keep_tie(json_t *o, json_t *said) {
+    static const char key[] = "tie_word_embeddings";
+    if (said) return !json_object_set(o, key, said);
+    json_object_del(o, key);
+    return true;
+}
+
 tg_status tg_model_write_config(const char *folder, const tg_arch *arch, const char *text,
                                 tg_dtype dtype, tg_error *err) {
-    json_t *o = object_of(text);
+    json_t *o = object_of(text), *tied = json_incref(json_object_get(o, "tie_word_embeddings"));
     tg_status st = TG_OK;
     if (!o || !tg_family_find(arch->family)->write(arch, o)) st = tg_fail_nomem(err, 4096);
-    if (st == TG_OK && arch->labels && arch->kind == TG_KIND_CAUSAL && !name_judge(arch, o))
+    if (st == TG_OK && arch->labels && arch->kind == TG_KIND_CAUSAL &&
+        (!name_judge(arch, o) || !keep_tie(o, tied)))
         st = tg_fail_nomem(err, 4096);
+    json_decref(tied);
     if (st == TG_OK) { /* newer name of torch_dtype: one of them is enough */
         const char *key = json_object_get(o, "dtype") ? "dtype" : "torch_dtype";
         json_object_del(o, "torch_dtype");

@@ -47,6 +47,12 @@ check "dry run" "$textgen" export "$opt" nothing --dry-run --shard-size 4000
 said "what it would do" 'would write nothing: F32, [0-9]+ weight files'
 check "writes nothing" test ! -e nothing
 
+check "a judge" "$textgen" export "$root/tests/golden/encoders/gpt2-labels" judge
+check "what it says of the head it had stays" grep -q '"tie_word_embeddings": true' judge/config.json
+sed '/tie_word_embeddings/d' judge/config.json >silent.json && mv silent.json judge/config.json
+check "a judge that says nothing of it" "$textgen" export judge silent
+check "nor does its copy" test "$(grep -c tie_word_embeddings silent/config.json)" -eq 0
+
 cat >ppo.yml <<YML
 tokenizer: {model_name: textgen/tiny}
 reward_fn: {id: increasing_numbers, args: {min_tokens: 8}}
