@@ -6,6 +6,7 @@
 #include "learner/cli/logprob.h"
 #include "learner/cli/report.h"
 
+#include "common/base/alloc.h"
 #include "common/base/check.h"
 #include "common/base/str.h"
 #include "common/config/args.h"
@@ -77,6 +78,7 @@ static int run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    tg_alloc_give_back();
     tg_args_begin();
     return tg_args_end("textgen-learner", run(argc, argv));
 }

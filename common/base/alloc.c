@@ -3,6 +3,7 @@
 
 #include "common/base/alloc_faults.h"
 
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,4 +67,10 @@ char *tg_strndup(const char *text, size_t len) {
 
 void tg_free(void *p) {
     free(p);
+}
+
+void tg_alloc_give_back(void) {
+#if defined(M_MMAP_THRESHOLD)
+    mallopt(M_MMAP_THRESHOLD, 256 << 10); /* given, it is no longer adapted */
+#endif
 }

@@ -16,6 +16,10 @@ char *tg_strdup(const char *text);
 char *tg_strndup(const char *text, size_t len);
 void tg_free(void *p);
 
+/* From now on what is freed of 256 kB and more is the system's again at once, whatever lies above it on the heap; an allocator that learns from what
+ * is freed would keep megabytes from one phase of a run to the next, some runs more than others. For the main of programs that plan their memory. */
+void tg_alloc_give_back(void);
+
 /* For memory that is not the heap's: counts a call; false when it is to fail. */
 bool tg_alloc_allowed(void);
 

@@ -70,6 +70,31 @@ TEST(error_messages_stay_one_line_of_text) {
     CHECK(err.msg[sizeof err.msg - 2] != '\xc3'); /* where the room ended */
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+static size_t resident(void) {
+    size_t all = 0, pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (f && fscanf(f, "%zu %zu", &all, &pages) != 2) pages = 0;
+    if (f) fclose(f);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Without it the second block comes from the heap, since a block as large was freed, and stays below what is allocated after it. */
+TEST(large_blocks_go_back_when_they_are_freed) {
+    enum { LARGE = 16 << 20 };
+    tg_alloc_give_back();
+    tg_free(tg_alloc_aligned(LARGE, 64));
+    size_t before = resident();
+    char *large = tg_alloc_aligned(LARGE, 64), *above = tg_alloc(100 << 10);
+    CHECK(large && above);
+    if (large) memset(large, 1, LARGE);
+    CHECK(resident() >= before + LARGE / 2);
+    tg_free(large);
+    CHECK(resident() < before + LARGE / 2);
+    tg_free(above);
+}
+#endif
+
 TEST(arena_reuses_its_blocks) {
     tg_arena a = {0};
     for (int i = 0; i < 1000; i++) REQUIRE(tg_arena_alloc(&a, 100));
