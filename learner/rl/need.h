@@ -20,7 +20,7 @@ tg_status tg_need_rollout(tg_need *out, const tg_algo_plan *plan, const tg_rollo
 typedef struct tg_need_lengths {
     int n_rows;
     int prompt, answer; /* tokens of every episode */
-    bool shorter;       /* they differ, or may end early */
+    bool shorter;       /* answers may end early */
     bool known;         /* as of a rollout */
 } tg_need_lengths;
 void tg_need_even(tg_need *out, const tg_algo_plan *plan, const tg_need_lengths *l);

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EVAL_CACHE_BYTES = 512 << 20, FILE_BYTES = 8 << 20, GROWTH_BYTES = 3 << 20 };
+enum { EVAL_CACHE_BYTES = 512 << 20, FILE_BYTES = 4 << 20, GROWTH_BYTES = 3 << 20 };
 
 static void add(tg_memory_plan *p, const char *what, unsigned phases, const char *fix,
                 uint64_t bytes) {

@@ -261,7 +261,6 @@ static tg_status look_at_prompts(tg_run *run, tg_memory_facts *f, tg_error *err)
     int64_t sum = 0;
     for (size_t i = 0; got && i < got->n; i++) {
         int64_t tokens = TG_MIN((int64_t)got->items[i].n_prompt, (int64_t)run->max_prompt);
-        f->shorter = f->shorter || (i && sum != (int64_t)i * tokens);
         sum += tokens;
     }
     if (got && got->n) f->prompt = (int)TG_MAX(1, sum / (int64_t)got->n);
