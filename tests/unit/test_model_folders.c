@@ -10,6 +10,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static tg_error err;
 
@@ -343,6 +345,30 @@ TEST(architectures_that_make_no_model_are_refused) {
     CHECK_EQ(tg_model_bytes(&a, 0), 0);
     CHECK_EQ(tg_model_open(&m, be, "/nowhere", 0, 1, &err), TG_NOINPUT);
     CHECK(m == NULL);
+    tg_backend_close(&be);
+}
+
+/* transformers refuses 8.0000003 where it wants an int. */
+TEST(the_scalar_of_gemma_is_saved_as_a_whole_number) {
+    tg_backend *be = tg_small_backend();
+    tg_model *m = NULL;
+    tg_arch a;
+    tg_buf text = {0};
+    char folder[] = "/tmp/tg-gemma-XXXXXX", path[64];
+    CHECK(mkdtemp(folder));
+    CHECK_OK(tg_arch_load(&a, "tests/golden/families/gemma2", &err));
+    a.attn_scale = (float)(1 / sqrt(8.0));
+    CHECK_OK(tg_model_create(&m, be, &a, 0, 1, &err));
+    CHECK_OK(tg_model_save(m, folder, &err));
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    CHECK_OK(tg_file_read(path, 1 << 20, &text, &err));
+    CHECK(text.data && strstr(text.data, "\"query_pre_attn_scalar\": 8,"));
+    tg_buf_fini(&text);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    unlink(path);
+    rmdir(folder);
+    tg_model_destroy(&m);
     tg_backend_close(&be);
 }
 

@@ -246,11 +246,18 @@ static bool write_gemma(const tg_arch *a, json_t *o) {
     return tg_rope_write(a, o) && tg_keys_write(gemma_keys, a, o, "GemmaForCausalLM");
 }
 
+/* transformers takes whole numbers only, and the root of this one was kept in f32. */
+static json_t *attn_scalar(const tg_arch *a) {
+    const double scale = (double)a->attn_scale, scalar = 1 / (scale * scale);
+    const double whole = round(scalar);
+    return fabs(scalar - whole) <= 1e-6 * whole ? json_integer((json_int_t)whole)
+                                                : json_real(scalar);
+}
+
 static bool write_gemma_layers(const tg_arch *a, const tg_key *keys, json_t *o,
                                const char *class_name) {
-    double scale = (double)a->attn_scale;
     if (!json_object_get(o, "query_pre_attn_scalar") &&
-        json_object_set_new(o, "query_pre_attn_scalar", json_real(1 / (scale * scale))))
+        json_object_set_new(o, "query_pre_attn_scalar", attn_scalar(a)))
         return false;
     return tg_rope_write(a, o) && tg_keys_write(keys, a, o, class_name) &&
            tg_window_write(a, o, true);
