@@ -348,8 +348,8 @@ TEST(architectures_that_make_no_model_are_refused) {
     tg_backend_close(&be);
 }
 
-/* transformers refuses 8.0000003 where it wants an int. */
-TEST(the_scalar_of_gemma_is_saved_as_a_whole_number) {
+/* transformers refuses 8.0000003 where it wants an int, and divides by a cap of 0. */
+TEST(the_config_of_gemma_is_saved_as_transformers_reads_it) {
     tg_backend *be = tg_small_backend();
     tg_model *m = NULL;
     tg_arch a;
@@ -358,11 +358,14 @@ TEST(the_scalar_of_gemma_is_saved_as_a_whole_number) {
     CHECK(mkdtemp(folder));
     CHECK_OK(tg_arch_load(&a, "tests/golden/families/gemma2", &err));
     a.attn_scale = (float)(1 / sqrt(8.0));
+    a.logit_softcap = a.attn_softcap = 0;
     CHECK_OK(tg_model_create(&m, be, &a, 0, 1, &err));
     CHECK_OK(tg_model_save(m, folder, &err));
     snprintf(path, sizeof path, "%s/config.json", folder);
     CHECK_OK(tg_file_read(path, 1 << 20, &text, &err));
     CHECK(text.data && strstr(text.data, "\"query_pre_attn_scalar\": 8,"));
+    CHECK(text.data && strstr(text.data, "\"final_logit_softcapping\": null"));
+    CHECK(text.data && strstr(text.data, "\"attn_logit_softcapping\": null"));
     tg_buf_fini(&text);
     unlink(path);
     snprintf(path, sizeof path, "%s/model.safetensors", folder);

@@ -254,8 +254,16 @@ static json_t *attn_scalar(const tg_arch *a) {
                                                 : json_real(scalar);
 }
 
+/* No cap is null: transformers divides by 0.0, and all logits become 0. */
+static bool write_no_cap(json_t *o, const char *key, float cap) {
+    return cap > 0 || json_object_get(o, key) || !json_object_set_new(o, key, json_null());
+}
+
 static bool write_gemma_layers(const tg_arch *a, const tg_key *keys, json_t *o,
                                const char *class_name) {
+    if (!write_no_cap(o, "final_logit_softcapping", a->logit_softcap) ||
+        !write_no_cap(o, "attn_logit_softcapping", a->attn_softcap))
+        return false;
     if (!json_object_get(o, "query_pre_attn_scalar") &&
         json_object_set_new(o, "query_pre_attn_scalar", attn_scalar(a)))
         return false;
