@@ -4,6 +4,7 @@
 
 #include "learner/train/optimizer_id.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define PATH "alg.policy.args.optimizer"
@@ -74,6 +75,17 @@ tg_status tgi_optimizer_read(tg_train_settings *s, const tg_node *policy_args, b
                : st;
 }
 
+/* A share of 1 would keep a mean at its first 0, and its correction would divide by 0. */
+static tg_status check_betas(const tg_node *training_args, double beta1, double beta2,
+                             tg_error *err) {
+    if (beta1 < 1 && beta2 < 1) return TG_OK;
+    const char *key = beta1 < 1 ? "adam_beta2" : "adam_beta1";
+    char path[64];
+    snprintf(path, sizeof path, "alg.training_args.%s", key);
+    return tg_node_fail(tg_node_get(training_args, key), path, err,
+                        "expected a number from 0 to less than 1, found 1");
+}
+
 tg_status tgi_trainer_optimizer(tg_train_settings *s, const tg_node *training_args,
                                 bool schema_only, tg_error *err) {
     static const struct {
@@ -99,6 +111,8 @@ tg_status tgi_trainer_optimizer(tg_train_settings *s, const tg_node *training_ar
                                .decay = TG_DECAY_TRAINER,
                                .alpha = 0.99};
     const char *wanted = a->optim ? a->optim : "adamw_torch";
+    tg_status st = check_betas(training_args, a->adam_beta1, a->adam_beta2, err);
+    if (st != TG_OK) return st;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(names[i].name, wanted) != 0) continue;
         s->optim.kind = names[i].kind ? names[i].kind : "adamw";

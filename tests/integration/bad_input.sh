@@ -135,6 +135,7 @@ alg:
 train_evaluation: {eval_batch_size: 4, metrics: [{id: increasing_numbers, args: {min_tokens: 20}}]}
 YML
 bad "no effect: of transformers" 0 '^note: sup.yml:9: alg.training_args.save_strategy has no effect: By steps' "$textgen" check --schema-only sup.yml
+bad "a mean that never moves" 78 'command line: alg.training_args.adam_beta2: expected a number from 0 to less than 1, found 1' "$textgen" check --schema-only sup.yml alg.training_args.adam_beta2=1
 bad "no effect: of RL4LMs" 0 '^note: command line: alg.args.verbose has no effect: TEXTGEN_LOG' "$textgen" check --schema-only good.yml alg.args.verbose=2 alg.args.device=auto
 bad "no effect: of a data pool" 0 'datapool.args.tokenizer_id has no effect: the run.s tokenizer' "$textgen" check --schema-only good.yml datapool='{id: tldr, args: {tokenizer_id: x}}'
 bad "no effect: of a policy" 0 'alg.policy.args.apply_model_parallel has no effect: all layers are on one device' "$textgen" check --schema-only good.yml alg.policy.args.apply_model_parallel=False alg.args.use_sde=False
