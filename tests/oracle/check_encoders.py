@@ -58,7 +58,7 @@ def causal_settings(r, family):
     labels = r.choice([1, 2, 5])
     s.update(num_labels=labels, problem_type="regression" if labels == 1 else None, bos_token_id=0, eos_token_id=1,
              pad_token_id=r.choice([None, 2]))
-    return s, families.longest_text(s)
+    return s, families.trained_length(s)
 
 
 def compare_loss(model, got, batch, seed, failures):

@@ -104,15 +104,22 @@ def random_settings(r, family):
     return llama_like(r, family)
 
 
+def rope_objects(settings):
+    angles = settings.get("rope_parameters") or {}
+    return [a for a in (angles, *angles.values()) if isinstance(a, dict)]
+
+
+def trained_length(settings):
+    ends = [a["original_max_position_embeddings"] for a in rope_objects(settings) if a.get("rope_type") == "longrope"]
+    return min([settings.get("max_position_embeddings", settings.get("n_positions", 60))] + ends)
+
+
 def longest_text(r, family, settings):
     """How many tokens, and whether the text then turns from its first token on as no shorter one does: a decoder with a cache cannot."""
-    angles = settings.get("rope_parameters") or {}
-    angles = [a for a in (angles, *angles.values()) if isinstance(a, dict)]
-    ends = [a["original_max_position_embeddings"] for a in angles if a.get("rope_type") == "longrope"]
-    trained = min([settings.get("max_position_embeddings", settings.get("n_positions", 60))] + ends)
+    trained = trained_length(settings)
     if family in ("gpt_neo", "gptj", "opt") or r.random() < 0.6:  # those keep a row for each position
         return trained, False
-    return trained + r.randint(1, 2 * trained), any(a.get("rope_type") in ("dynamic", "longrope") for a in angles)
+    return trained + r.randint(1, 2 * trained), any(a.get("rope_type") in ("dynamic", "longrope") for a in rope_objects(settings))
 
 
 def compare_decoded(got, want, failures, taken):
