@@ -130,6 +130,12 @@ tg_status tg_file_append(const char *path, const void *bytes, size_t len, tg_err
     return st;
 }
 
+tg_status tg_file_remove(const char *path, tg_error *err) {
+    return unlink(path) == 0 || errno == ENOENT
+               ? TG_OK
+               : tg_fail_errno(err, TG_IO, "%s: cannot remove", path);
+}
+
 tg_status tg_filemap_open(tg_filemap *m, const char *path, tg_error *err) {
     *m = (tg_filemap){0};
     int fd;
@@ -233,8 +239,8 @@ tg_status tg_dir_remove(const char *path, tg_error *err) {
             st = tg_fail_nomem(err, 0);
         else if (!lstat(child, &info) && S_ISDIR(info.st_mode))
             st = tg_dir_remove(child, err);
-        else if (unlink(child))
-            st = tg_fail_errno(err, TG_IO, "%s: cannot remove", child);
+        else
+            st = tg_file_remove(child, err);
         tg_free(child);
     }
     closedir(dir);

@@ -31,6 +31,9 @@ tg_status tg_file_write_atomic(const char *path, const void *bytes, size_t len,
 tg_status tg_file_append(const char *path, const void *bytes, size_t len,
                          tg_error *err) TG_MUST_CHECK;
 
+/* Not there is fine. */
+tg_status tg_file_remove(const char *path, tg_error *err) TG_MUST_CHECK;
+
 /* A read-only memory map of a whole file; data is NULL for an empty file. */
 typedef struct tg_filemap {
     const unsigned char *data;

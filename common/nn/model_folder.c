@@ -7,16 +7,13 @@
 #include "common/nn/tensor_set.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static tg_status remove_file(const char *folder, const char *name, tg_error *err) {
     char *path = tg_path_join(folder, name);
     if (!path) return tg_fail_nomem(err, strlen(folder));
-    tg_status st = TG_OK;
-    if (unlink(path) && errno != ENOENT) st = tg_fail_errno(err, TG_IO, "%s: cannot remove", path);
+    tg_status st = tg_file_remove(path, err);
     tg_free(path);
     return st;
 }

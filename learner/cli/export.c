@@ -13,12 +13,10 @@
 #include "learner/cli/export_source.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct export_job {
     tg_export_source source;
@@ -214,10 +212,7 @@ static tg_status remove_old_tokenizer(const export_job *j, const char *out, tg_e
     for (size_t i = 0; i < TG_COUNT_OF(tokenizer_files) && st == TG_OK; i++) {
         if (tg_folder_has(j->source.settings, tokenizer_files[i])) continue;
         char *path = tg_path_join(out, tokenizer_files[i]);
-        if (!path)
-            st = tg_fail_nomem(err, strlen(out));
-        else if (unlink(path) && errno != ENOENT)
-            st = tg_fail_errno(err, TG_IO, "%s: cannot remove", path);
+        st = path ? tg_file_remove(path, err) : tg_fail_nomem(err, strlen(out));
         tg_free(path);
     }
     return st;

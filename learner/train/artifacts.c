@@ -54,9 +54,7 @@ static tg_status cut(const char *path, int64_t size, tg_error *err) {
                    ? TG_OK
                    : tg_fail_errno(err, TG_IO, "%s: cannot be cut back", path);
     /* An uninterrupted run would not have the file yet. */
-    return unlink(path) == 0 || errno == ENOENT
-               ? TG_OK
-               : tg_fail_errno(err, TG_IO, "%s: cannot be removed", path);
+    return tg_file_remove(path, err);
 }
 
 tg_status tg_artifacts_truncate(const char *run_dir, const int64_t sizes[TG_ARTIFACTS],

@@ -203,6 +203,17 @@ TEST(permutation_is_one) {
     }
 }
 
+TEST(a_file_is_removed_if_it_is_there) {
+    tg_error err;
+    char *path = tg_path_join(tg_test_tmpdir(), "there.txt");
+    REQUIRE_OK(tg_file_write_atomic(path, "x", 1, &err));
+    REQUIRE_OK(tg_file_remove(path, &err));
+    CHECK(!tg_path_exists(path));
+    REQUIRE_OK(tg_file_remove(path, &err));
+    CHECK_EQ(tg_file_remove(tg_test_tmpdir(), &err), TG_IO); /* a folder is none */
+    tg_free(path);
+}
+
 TEST(files_are_written_whole_or_not_at_all) {
     tg_error err;
     char *path = tg_path_join(tg_test_tmpdir(), "a/b/file.txt");
