@@ -1,49 +1,17 @@
-/* The machine: a stack, a memo and a loop over opcodes. Memory comes only through spend(), which holds the
- * budget; reading comes only through take(), which holds the end of the file. */
+/* The machine: a loop over opcodes. Reading comes only through take(), which holds the end of the file. */
 #include "common/nn/torch/pickle.h"
 
-#include "common/base/alloc.h"
 #include "common/nn/torch/pickle_names.h"
+#include "common/nn/torch/pickle_stack.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /* What Python's own pickler makes of a table of tensors needs less than 6 bytes here for one of its. */
 enum { PER_BYTE = 8, AT_LEAST = 1 << 16, NAME_MAX_LEN = 200 };
 
-static tg_status bad(tg_pickle *p, const char *what) {
-    return tg_fail(p->err, TG_DATA, "pickle byte %zu: %s", p->op_at, what);
-}
-
-static tg_status spend(tg_pickle *p, size_t bytes) {
-    if (bytes > p->budget - p->used)
-        return bad(p, "it needs more memory than a pickle of its length should");
-    p->used += bytes;
-    return TG_OK;
-}
-
-tg_status tg_pickle_spend(tg_pickle *p, size_t bytes, tg_error *err) {
-    p->err = err;
-    return spend(p, bytes);
-}
-
-/* Room for wanted values at *at. */
-static tg_status grow(tg_pickle *p, tg_pickle_value **at, size_t *cap, size_t wanted) {
-    if (wanted <= *cap) return TG_OK;
-    size_t more = *cap + *cap / 2;
-    if (more < wanted) more = wanted;
-    if (more < 8) more = 8;
-    tg_status st = spend(p, (more - *cap) * sizeof **at);
-    if (st != TG_OK) return st;
-    tg_pickle_value *v = tg_realloc_array(*at, more, sizeof *v);
-    if (!v) return tg_fail_nomem(p->err, more * sizeof *v);
-    memset(v + *cap, 0, (more - *cap) * sizeof *v);
-    *at = v;
-    *cap = more;
-    return TG_OK;
-}
-
 static tg_status take(tg_pickle *p, size_t n, const unsigned char **out) {
-    if (n > p->len - p->at) return bad(p, "the file ends inside it");
+    if (n > p->len - p->at) return tg_pickle_bad(p, "the file ends inside it");
     *out = p->bytes + p->at;
     p->at += n;
     return TG_OK;
@@ -64,134 +32,43 @@ static tg_status take_line(tg_pickle *p, const char **out, size_t *len) {
     size_t left = p->len - p->at;
     if (left > NAME_MAX_LEN) left = NAME_MAX_LEN;
     const unsigned char *end = left ? memchr(begin, '\n', left) : NULL;
-    if (!end) return bad(p, "a name without an end");
+    if (!end) return tg_pickle_bad(p, "a name without an end");
     *out = (const char *)begin;
     *len = (size_t)(end - begin);
     p->at += *len + 1;
     return TG_OK;
 }
 
-static tg_status push(tg_pickle *p, tg_pickle_value v) {
-    tg_status st = grow(p, &p->stack, &p->stack_cap, p->depth + 1);
-    if (st == TG_OK) p->stack[p->depth++] = v;
-    return st;
-}
-
-/* The n topmost values, none of which may be a mark; they leave the stack. */
-static tg_status pop(tg_pickle *p, size_t n, tg_pickle_value **out) {
-    if (n > p->depth) return bad(p, "the stack is empty");
-    *out = p->stack + p->depth - n;
-    for (size_t i = 0; i < n; i++)
-        if ((*out)[i].kind == TG_PICKLE_MARK) return bad(p, "a mark where a value should be");
-    p->depth -= n;
-    return TG_OK;
-}
-
-/* What lies above the topmost mark; it and the mark leave the stack. */
-static tg_status pop_to_mark(tg_pickle *p, tg_pickle_value **out, size_t *n) {
-    for (size_t i = p->depth; i-- > 0;) {
-        if (p->stack[i].kind != TG_PICKLE_MARK) continue;
-        *out = p->stack + i + 1;
-        *n = p->depth - i - 1;
-        p->depth = i;
-        return TG_OK;
-    }
-    return bad(p, "no mark on the stack");
-}
-
-static tg_status push_tuple(tg_pickle *p, const tg_pickle_value *items, size_t n) {
-    tg_pickle_value v = {.kind = TG_PICKLE_TUPLE, .n = (uint32_t)n};
-    if (n) {
-        tg_status st = spend(p, n * sizeof *items);
-        if (st != TG_OK) return st;
-        tg_pickle_value *copy = tg_arena_array(&p->arena, n, sizeof *copy);
-        if (!copy) return tg_fail_nomem(p->err, n * sizeof *copy);
-        memcpy(copy, items, n * sizeof *copy);
-        v.items = copy;
-    }
-    return push(p, v);
-}
-
-static tg_status new_list(tg_pickle *p, tg_pickle_kind kind, tg_pickle_value *out) {
-    tg_status st = spend(p, sizeof(tg_pickle_list));
-    if (st != TG_OK) return st;
-    tg_pickle_list *list = tg_alloc(sizeof *list);
-    if (!list) return tg_fail_nomem(p->err, sizeof *list);
-    list->next = p->lists;
-    p->lists = list;
-    *out = (tg_pickle_value){.kind = kind, .list = list};
-    return TG_OK;
-}
-
-tg_status tg_pickle_new_dict(tg_pickle *p, tg_pickle_value *out, tg_error *err) {
-    p->err = err;
-    return new_list(p, TG_PICKLE_DICT, out);
-}
-
-static tg_status push_list(tg_pickle *p, tg_pickle_kind kind) {
-    tg_pickle_value v;
-    tg_status st = new_list(p, kind, &v);
-    return st == TG_OK ? push(p, v) : st;
-}
-
-/* Adds items to the list or dict on top of the stack. */
-static tg_status extend(tg_pickle *p, tg_pickle_kind kind, const tg_pickle_value *items, size_t n) {
-    if (!p->depth || p->stack[p->depth - 1].kind != kind)
-        return bad(p, kind == TG_PICKLE_DICT ? "no dict to set items of" : "no list to append to");
-    if (kind == TG_PICKLE_DICT && n % 2) return bad(p, "a key without a value");
-    tg_pickle_list *list = p->stack[p->depth - 1].list;
-    tg_status st = grow(p, &list->items, &list->cap, list->n + n);
-    if (st != TG_OK) return st;
-    if (n) memcpy(list->items + list->n, items, n * sizeof *items);
-    list->n += n;
-    return TG_OK;
-}
-
 static tg_status extend_by(tg_pickle *p, tg_pickle_kind kind, size_t n) {
     tg_pickle_value *items = NULL;
-    tg_status st = pop(p, n, &items);
-    return st == TG_OK ? extend(p, kind, items, n) : st;
+    tg_status st = tg_pickle_pop(p, n, &items);
+    return st == TG_OK ? tg_pickle_extend(p, kind, items, n) : st;
 }
 
 static tg_status extend_to_mark(tg_pickle *p, tg_pickle_kind kind) {
     tg_pickle_value *items = NULL;
     size_t n = 0;
-    tg_status st = pop_to_mark(p, &items, &n);
-    return st == TG_OK ? extend(p, kind, items, n) : st;
-}
-
-/* An index beyond what the bytes so far could have put is a lie, and would cost memory. */
-static tg_status put(tg_pickle *p, uint64_t index) {
-    if (!p->depth || p->stack[p->depth - 1].kind == TG_PICKLE_MARK)
-        return bad(p, "nothing to remember");
-    if (index >= p->at) return bad(p, "a memo index beyond the number of values there are");
-    tg_status st = grow(p, &p->memo, &p->memo_cap, (size_t)index + 1);
-    if (st != TG_OK) return st;
-    p->memo[index] = p->stack[p->depth - 1];
-    if (p->memo_next <= index) p->memo_next = (size_t)index + 1;
-    return TG_OK;
+    tg_status st = tg_pickle_pop_to_mark(p, &items, &n);
+    return st == TG_OK ? tg_pickle_extend(p, kind, items, n) : st;
 }
 
 static tg_status put_at(tg_pickle *p, int bytes) {
     uint64_t index;
     tg_status st = take_number(p, bytes, &index);
-    return st == TG_OK ? put(p, index) : st;
+    return st == TG_OK ? tg_pickle_put(p, index) : st;
 }
 
 static tg_status recall(tg_pickle *p, int bytes) {
     uint64_t index;
     tg_status st = take_number(p, bytes, &index);
-    if (st != TG_OK) return st;
-    if (index >= p->memo_cap || p->memo[index].kind == TG_PICKLE_UNSET)
-        return bad(p, "a memo entry that was never put");
-    return push(p, p->memo[index]);
+    return st == TG_OK ? tg_pickle_recall(p, index) : st;
 }
 
 static tg_status push_int(tg_pickle *p, int bytes, bool is_signed) {
     uint64_t v;
     tg_status st = take_number(p, bytes, &v);
     int64_t i = is_signed ? (int64_t)(int32_t)(uint32_t)v : (int64_t)v;
-    return st == TG_OK ? push(p, (tg_pickle_value){.kind = TG_PICKLE_INT, .i = i}) : st;
+    return st == TG_OK ? tg_pickle_push(p, (tg_pickle_value){.kind = TG_PICKLE_INT, .i = i}) : st;
 }
 
 static tg_status push_long(tg_pickle *p) {
@@ -201,10 +78,11 @@ static tg_status push_long(tg_pickle *p) {
     if (st == TG_OK) st = take(p, (size_t)n, &b);
     if (st != TG_OK) return st;
     if (n > 8)
-        return push(p, (tg_pickle_value){.kind = TG_PICKLE_LONG, .n = (uint32_t)n, .text = b});
+        return tg_pickle_push(
+            p, (tg_pickle_value){.kind = TG_PICKLE_LONG, .n = (uint32_t)n, .text = b});
     uint64_t v = n && b[n - 1] & 0x80 ? ~0ull : 0;
     for (size_t i = (size_t)n; i-- > 0;) v = v << 8 | b[i];
-    return push(p, (tg_pickle_value){.kind = TG_PICKLE_INT, .i = (int64_t)v});
+    return tg_pickle_push(p, (tg_pickle_value){.kind = TG_PICKLE_INT, .i = (int64_t)v});
 }
 
 static tg_status push_float(tg_pickle *p) {
@@ -215,7 +93,7 @@ static tg_status push_float(tg_pickle *p) {
     for (int i = 0; i < 8; i++) bits = bits << 8 | b[i];
     tg_pickle_value v = {.kind = TG_PICKLE_FLOAT};
     memcpy(&v.f, &bits, sizeof v.f);
-    return push(p, v);
+    return tg_pickle_push(p, v);
 }
 
 /* Text behind a length of that many bytes. */
@@ -225,20 +103,21 @@ static tg_status push_text(tg_pickle *p, int bytes) {
     tg_status st = take_number(p, bytes, &n);
     if (st == TG_OK) st = take(p, (size_t)n, &text);
     if (st != TG_OK) return st;
-    return push(p, (tg_pickle_value){.kind = TG_PICKLE_TEXT, .n = (uint32_t)n, .text = text});
+    return tg_pickle_push(
+        p, (tg_pickle_value){.kind = TG_PICKLE_TEXT, .n = (uint32_t)n, .text = text});
 }
 
 static tg_status push_top_tuple(tg_pickle *p, size_t n) {
     tg_pickle_value *items = NULL;
-    tg_status st = pop(p, n, &items);
-    return st == TG_OK ? push_tuple(p, items, n) : st;
+    tg_status st = tg_pickle_pop(p, n, &items);
+    return st == TG_OK ? tg_pickle_push_tuple(p, items, n) : st;
 }
 
 static tg_status push_marked_tuple(tg_pickle *p) {
     tg_pickle_value *items = NULL;
     size_t n = 0;
-    tg_status st = pop_to_mark(p, &items, &n);
-    return st == TG_OK ? push_tuple(p, items, n) : st;
+    tg_status st = tg_pickle_pop_to_mark(p, &items, &n);
+    return st == TG_OK ? tg_pickle_push_tuple(p, items, n) : st;
 }
 
 static int shown(size_t len) {
@@ -254,7 +133,7 @@ static tg_status push_global(tg_pickle *p, const char *module, size_t module_len
             "pickle byte %zu: it asks for Python's %.*s.%.*s, which a table of tensors does not "
             "need; nothing was executed",
             p->op_at, shown(module_len), module, shown(name_len), name);
-    return push(p, (tg_pickle_value){.kind = TG_PICKLE_GLOBAL, .n = (uint32_t)id});
+    return tg_pickle_push(p, (tg_pickle_value){.kind = TG_PICKLE_GLOBAL, .n = (uint32_t)id});
 }
 
 static tg_status global_of_lines(tg_pickle *p) {
@@ -267,37 +146,37 @@ static tg_status global_of_lines(tg_pickle *p) {
 
 static tg_status global_of_stack(tg_pickle *p) {
     tg_pickle_value *v = NULL;
-    tg_status st = pop(p, 2, &v);
+    tg_status st = tg_pickle_pop(p, 2, &v);
     if (st != TG_OK) return st;
     if (v[0].kind != TG_PICKLE_TEXT || v[1].kind != TG_PICKLE_TEXT)
-        return bad(p, "a global whose name is not text");
+        return tg_pickle_bad(p, "a global whose name is not text");
     return push_global(p, (const char *)v[0].text, v[0].n, (const char *)v[1].text, v[1].n);
 }
 
 static tg_status load(tg_pickle *p) {
     tg_pickle_value *id = NULL, out = {0};
-    tg_status st = pop(p, 1, &id);
+    tg_status st = tg_pickle_pop(p, 1, &id);
     if (st == TG_OK) st = p->host.load(p->host.arg, p, id, &out, p->err);
-    return st == TG_OK ? push(p, out) : st;
+    return st == TG_OK ? tg_pickle_push(p, out) : st;
 }
 
 static tg_status call(tg_pickle *p) {
     tg_pickle_value *v = NULL, out = {0};
-    tg_status st = pop(p, 2, &v);
+    tg_status st = tg_pickle_pop(p, 2, &v);
     if (st != TG_OK) return st;
     if (v[0].kind != TG_PICKLE_GLOBAL || v[1].kind != TG_PICKLE_TUPLE)
-        return bad(p, "a call of what is no function, or without a tuple of arguments");
+        return tg_pickle_bad(p, "a call of what is no function, or without a tuple of arguments");
     st = p->host.call(p->host.arg, p, v[0].n, &v[1], &out, p->err);
-    return st == TG_OK ? push(p, out) : st;
+    return st == TG_OK ? tg_pickle_push(p, out) : st;
 }
 
 /* The attributes of a dict (a state dict carries its versions so) are dropped. */
 static tg_status build(tg_pickle *p) {
     tg_pickle_value *state = NULL;
-    tg_status st = pop(p, 1, &state);
+    tg_status st = tg_pickle_pop(p, 1, &state);
     if (st != TG_OK) return st;
     if (!p->depth || p->stack[p->depth - 1].kind != TG_PICKLE_DICT)
-        return bad(p, "attributes for what is no dict");
+        return tg_pickle_bad(p, "attributes for what is no dict");
     return TG_OK;
 }
 
@@ -309,7 +188,8 @@ static tg_status skip(tg_pickle *p, size_t n) {
 static tg_status protocol(tg_pickle *p) {
     uint64_t version;
     tg_status st = take_number(p, 1, &version);
-    if (st == TG_OK && (version < 2 || version > 5)) st = bad(p, "a protocol other than 2 to 5");
+    if (st == TG_OK && (version < 2 || version > 5))
+        st = tg_pickle_bad(p, "a protocol other than 2 to 5");
     return st;
 }
 
@@ -324,10 +204,10 @@ static tg_status run_op(tg_pickle *p, unsigned char op) {
     switch (op) {
     case 0x80: return protocol(p);
     case 0x95: return skip(p, 8);
-    case '(': return push(p, (tg_pickle_value){.kind = TG_PICKLE_MARK});
-    case 'N': return push(p, (tg_pickle_value){.kind = TG_PICKLE_NONE});
-    case 0x88: return push(p, (tg_pickle_value){.kind = TG_PICKLE_BOOL, .i = 1});
-    case 0x89: return push(p, (tg_pickle_value){.kind = TG_PICKLE_BOOL, .i = 0});
+    case '(': return tg_pickle_push(p, (tg_pickle_value){.kind = TG_PICKLE_MARK});
+    case 'N': return tg_pickle_push(p, (tg_pickle_value){.kind = TG_PICKLE_NONE});
+    case 0x88: return tg_pickle_push(p, (tg_pickle_value){.kind = TG_PICKLE_BOOL, .i = 1});
+    case 0x89: return tg_pickle_push(p, (tg_pickle_value){.kind = TG_PICKLE_BOOL, .i = 0});
     case 'J': return push_int(p, 4, true);
     case 'K': return push_int(p, 1, false);
     case 'M': return push_int(p, 2, false);
@@ -337,20 +217,20 @@ static tg_status run_op(tg_pickle *p, unsigned char op) {
     case 'T': return push_text(p, 4);
     case 0x8c:
     case 'U': return push_text(p, 1);
-    case ')': return push_tuple(p, NULL, 0);
+    case ')': return tg_pickle_push_tuple(p, NULL, 0);
     case 0x85:
     case 0x86:
     case 0x87: return push_top_tuple(p, (size_t)op - 0x84);
     case 't': return push_marked_tuple(p);
-    case ']': return push_list(p, TG_PICKLE_LIST);
+    case ']': return tg_pickle_push_list(p, TG_PICKLE_LIST);
     case 'a': return extend_by(p, TG_PICKLE_LIST, 1);
     case 'e': return extend_to_mark(p, TG_PICKLE_LIST);
-    case '}': return push_list(p, TG_PICKLE_DICT);
+    case '}': return tg_pickle_push_list(p, TG_PICKLE_DICT);
     case 's': return extend_by(p, TG_PICKLE_DICT, 2);
     case 'u': return extend_to_mark(p, TG_PICKLE_DICT);
     case 'q': return put_at(p, 1);
     case 'r': return put_at(p, 4);
-    case 0x94: return put(p, p->memo_next);
+    case 0x94: return tg_pickle_put(p, p->memo_next);
     case 'h': return recall(p, 1);
     case 'j': return recall(p, 4);
     case 'c': return global_of_lines(p);
@@ -386,27 +266,7 @@ tg_status tg_pickle_run(tg_pickle *p, const unsigned char *bytes, size_t len, si
     }
     *used = p->at;
     if (p->depth != 1 || p->stack[0].kind == TG_PICKLE_MARK)
-        return bad(p, "it ends with other than one value");
+        return tg_pickle_bad(p, "it ends with other than one value");
     *out = p->stack[0];
     return TG_OK;
-}
-
-void tg_pickle_fini(tg_pickle *p) {
-    while (p->lists) {
-        tg_pickle_list *next = p->lists->next;
-        tg_free(p->lists->items);
-        tg_free(p->lists);
-        p->lists = next;
-    }
-    tg_free(p->stack);
-    tg_free(p->memo);
-    tg_arena_fini(&p->arena);
-    *p = (tg_pickle){0};
-}
-
-const char *tg_pickle_kind_name(tg_pickle_kind kind) {
-    static const char *const names[] = {"nothing", "a mark",   "None",     "a bool",  "an integer",
-                                        "a float", "a long",   "text",     "a tuple", "a list",
-                                        "a dict",  "a global", "an object"};
-    return names[kind];
 }

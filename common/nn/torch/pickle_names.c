@@ -1,5 +1,7 @@
-/* Names of opcodes, of those that are run and of those that are refused. */
+/* Names of opcodes, of those that are run and of those that are refused, and of kinds of values. */
 #include "common/nn/torch/pickle_names.h"
+
+#include "common/nn/torch/pickle.h"
 
 static const char *const names[256] = {
     ['('] = "MARK",
@@ -74,4 +76,11 @@ static const char *const names[256] = {
 
 const char *tg_pickle_opcode_name(unsigned char opcode) {
     return names[opcode];
+}
+
+const char *tg_pickle_kind_name(tg_pickle_kind kind) {
+    static const char *const kinds[] = {"nothing", "a mark",   "None",     "a bool",  "an integer",
+                                        "a float", "a long",   "text",     "a tuple", "a list",
+                                        "a dict",  "a global", "an object"};
+    return kinds[kind];
 }
