@@ -101,6 +101,10 @@ void tg_pass_layer(tg_pass *p, const tg_pass_stack *s, int layer, bool to_up);
 /* The layers of a stack: b.dx, gradient of the last one's output, becomes gradients of all that is trained of
  * the stack (pass_backward.c). */
 void tg_pass_stack_backward(tg_pass *p, tg_pass_stack *s);
+/* One of its layers (pass_backward_layer.c), down to its input. */
+void tg_pass_layer_backward(tg_pass *p, const tg_pass_stack *s, int layer);
+/* to (N,width) = rows (A,width) in the places of the actions, 0 elsewhere. */
+void tg_pass_spread_rows(const tg_pass *p, float *to, const float *rows, int width);
 /* From the gradient of the rows behind the final norm, dhidden (A,C), which may be b.d1, to that of every parameter below. */
 void tg_pass_rows_backward(tg_pass *p, float *dhidden);
 /* From the gradient dlm (A,E) of what the output matrix reads to dhidden; the same memory unless embeddings are narrow. dlm is overwritten. */
