@@ -1,5 +1,5 @@
 /* Opening a run: everything that can be wrong is found before the first token is generated. */
-#include "learner/train/run.h"
+#include "learner/train/run_impl.h"
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
@@ -7,56 +7,15 @@
 #include "common/base/hash.h"
 #include "common/base/log.h"
 #include "common/config/locate.h"
-#include "learner/train/fit.h"
 #include "learner/train/memory_plan.h"
 #include "proto/codec.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-/* ---- model and tokenizer ------------------------------------------------------------------ */
-
-static void fresh_arch(const tg_model_config *m, const tg_tokenizer *tokenizer, tg_arch *arch) {
-    *arch = (tg_arch){.n_layers = (int)m->n_layer,
-                      .n_heads = (int)m->n_head,
-                      .n_kv_heads = (int)m->n_head,
-                      .head_dim = (int)(m->n_embd / m->n_head),
-                      .width = (int)m->n_embd,
-                      .mlp_width = (int)m->n_inner,
-                      .vocab_size = (int)m->vocab_size,
-                      .max_positions = (int)m->n_positions,
-                      .norm_eps = (float)m->layer_norm_epsilon,
-                      .tied_head = true,
-                      .bos_id = tg_tokenizer_bos(tokenizer),
-                      .eos_id = tg_tokenizer_eos(tokenizer),
-                      .pad_id = tg_tokenizer_pad(tokenizer)};
-    snprintf(arch->family, sizeof arch->family, "%s", m->model_type);
-    if (m->vocab_size == INT64_MIN) arch->vocab_size = tg_tokenizer_size(tokenizer);
-}
-
-tg_status tg_run_arch(const tg_node *root, const tg_train_settings *s,
-                      const tg_tokenizer *tokenizer, tg_arch *arch, char **folder, tg_error *err) {
-    const char *name = s->supervised ? s->sup.model_name : s->policy_args.model_name;
-    const char *key = s->supervised ? "alg.model_name" : "alg.policy.args.model_name";
-    *folder = NULL;
-    tg_status st = TG_OK;
-    if (name) {
-        st = tg_model_locate(name, folder, err);
-        if (st == TG_OK) st = tg_arch_load(arch, *folder, err);
-        if (st != TG_OK) st = tg_node_blame(tg_node_at(root, key), key, st, err);
-    } else {
-        fresh_arch(&s->sup.fresh, tokenizer, arch);
-    }
-    if (st == TG_OK) st = tg_fit_model(root, s, arch, *folder, tokenizer, err);
-    if (st != TG_OK) {
-        tg_free(*folder);
-        *folder = NULL;
-    }
-    return st;
-}
+/* ---- tokenizer ---------------------------------------------------------------------------- */
 
 static tg_status open_tokenizer(tg_run *run, tg_error *err) {
     const tg_node *name = tg_node_get(run->opts.config->tokenizer, "model_name");
@@ -111,67 +70,6 @@ static tg_status open_pool(tg_run *run, tg_error *err) {
                        "): start them with the same config",
                        run->spec->tokenizer_digest, ours);
     return TG_OK;
-}
-
-int tg_run_room(const tg_arch *arch, int other) {
-    return arch->kind == TG_KIND_SEQ2SEQ ? arch->max_positions : arch->max_positions - other;
-}
-
-static tg_status make_stops(tg_run *run, tg_gen_settings *gen, const char *path,
-                            tg_stop_strings **stops, tg_error *err) {
-    if (tg_node_is_null(gen->stop_strings)) return TG_OK;
-    tg_status st = tg_stop_strings_create(stops, gen->stop_strings, path, run->tokenizer,
-                                          run->arch.vocab_size, err);
-    gen->stop_text = *stops;
-    return st;
-}
-
-/* An episode ends where the environment ends it, which rewards what it ended; evaluations end by the same texts unless they have their
- * own. */
-static tg_status settle_stops(tg_run *run, tg_error *err) {
-    const tg_node *ours = tg_node_get(tg_node_get(run->opts.config->env, "args"), "stop_strings");
-    tg_gen_settings *rollout = &run->rollout_gen, *eval = &run->eval_gen;
-    if (!run->settings->supervised && (!tg_node_is_null(rollout->stop_strings) || rollout->n_stops))
-        tg_log_warn("train", "generation_kwargs.stop_strings and stop_ids count in evaluation; "
-                             "episodes end by env.args.stop_strings");
-    rollout->stop_strings = ours;
-    rollout->n_stops = 0;
-    rollout->stops_in_result = true;
-    const char *of_eval = "train_evaluation.generation_kwargs";
-    if (tg_node_is_null(eval->stop_strings) && !tg_node_is_null(ours)) {
-        eval->stop_strings = ours;
-        eval->stops_in_result = true;
-        of_eval = "env.args";
-    }
-    tg_status st = make_stops(run, rollout, "env.args", &run->rollout_stops, err);
-    return st == TG_OK ? make_stops(run, eval, of_eval, &run->stops, err) : st;
-}
-
-/* Lengths and end tokens, once the workers have said what the environment is. */
-static tg_status settle_lengths(tg_run *run, tg_error *err) {
-    const tg_env_spec *spec = run->spec;
-    run->rollout_gen = run->settings->rollout_gen;
-    run->eval_gen = run->settings->eval_gen;
-    int32_t eos = spec->has_eos ? (int32_t)spec->eos_id : -1;
-    run->rollout_gen.pad_id = run->eval_gen.pad_id = tg_tokenizer_pad(run->tokenizer);
-    if (!run->eval_gen.own_eos) tg_gen_set_eos(&run->eval_gen, eos);
-    tg_gen_set_eos(&run->rollout_gen, spec->terminate_on_eos ? eos : -1);
-    tg_status st = settle_stops(run, err);
-    if (st != TG_OK) return st;
-    uint32_t longest = spec->max_prompt_length ? spec->max_prompt_length : UINT32_MAX;
-    run->max_prompt = (int)TG_MIN(longest, (uint32_t)run->arch.max_positions);
-    int64_t episode = spec->max_episode_length;
-    const tg_node *root = run->opts.config->root;
-    st = tg_fit_episode(root, run->settings, episode, err);
-    if (st != TG_OK) return st;
-    run->max_new = (int)episode;
-    if (run->eval_gen.max_new_tokens == INT64_MIN && !run->settings->supervised)
-        run->eval_gen.max_new_tokens = episode;
-    if (run->settings->supervised) run->max_new = (int)tg_gen_max_new(&run->eval_gen, 0);
-    st = tg_fit_lengths(root, run->settings, &run->arch, run->max_prompt, run->max_new, err);
-    if (st == TG_OK && run->settings->supervised) /* as RL4LMs: prompts give way */
-        run->max_prompt = TG_MIN(run->max_prompt, tg_run_room(&run->arch, run->max_new));
-    return st;
 }
 
 static tg_status find_special(tg_run *run, tg_error *err) {
@@ -252,48 +150,6 @@ const char *tg_run_products(const tg_train_settings *s, const char *backend) {
                : "bf16 with f32 sums, no faster than f32: this processor has no avx512_bf16";
 }
 
-/* How long prompts are, by some of those that episodes will begin with. */
-static tg_status look_at_prompts(tg_run *run, tg_memory_facts *f, tg_error *err) {
-    enum { LOOKED_AT = 64 };
-    tg_samples *got = NULL;
-    uint32_t n = (uint32_t)TG_MIN(run->spec->n_samples[TG_SPLIT_TRAIN], (uint64_t)LOOKED_AT);
-    tg_status st = n ? tg_pool_samples(run->pool, TG_SPLIT_TRAIN, 0, n, &got, err) : TG_OK;
-    int64_t sum = 0;
-    for (size_t i = 0; got && i < got->n; i++) {
-        int64_t tokens = TG_MIN((int64_t)got->items[i].n_prompt, (int64_t)run->max_prompt);
-        sum += tokens;
-    }
-    if (got && got->n) f->prompt = (int)TG_MAX(1, sum / (int64_t)got->n);
-    tg_msg_free(got);
-    return st;
-}
-
-tg_status tg_run_plan_memory(tg_run *run, const tg_pass_caps *supervised, tg_error *err) {
-    const tg_env_spec *spec = run->spec;
-    const tg_gen_settings *gen = &run->rollout_gen;
-    tg_memory_facts facts = {
-        .n_envs = run->n_envs,
-        .max_prompt = run->max_prompt,
-        .max_new = run->max_new,
-        .shorter = gen->stop_text || (gen->n_eos && tg_gen_min_new(gen, 0) < run->max_new),
-        .n_evaluated = TG_MAX(spec->n_samples[TG_SPLIT_VAL], spec->n_samples[TG_SPLIT_TEST]),
-        .supervised = supervised};
-    tg_memory_plan plan = {0};
-    tg_status st = supervised ? TG_OK : look_at_prompts(run, &facts, err);
-    if (st == TG_OK) st = tg_memory_plan_make(&plan, run->settings, &run->arch, &facts, err);
-    if (st == TG_OK)
-        st = tg_memory_plan_check(&plan, run->opts.config->learner.memory_limit_bytes, err);
-    tg_buf text = {0};
-    run->planned = plan.total;
-    if (st == TG_OK) tg_memory_plan_print(&plan, &text);
-    if (text.data) tg_log_info("train", "%s", text.data);
-    tg_buf_fini(&text);
-    if (run->settings->train & TG_MODEL_ROUNDED)
-        tg_log_info("train", "matrix products: %s",
-                    tg_run_products(run->settings, run->opts.config->learner.backend));
-    return st;
-}
-
 tg_status tg_run_open(tg_run *run, const tg_run_opts *opts, tg_error *err) {
     *run = (tg_run){.opts = *opts,
                     .settings = opts->settings,
@@ -314,7 +170,7 @@ tg_status tg_run_open(tg_run *run, const tg_run_opts *opts, tg_error *err) {
         st = tg_backend_open(&run->be, opts->config->learner.backend,
                              (int)opts->config->learner.threads, err);
     if (st == TG_OK) st = open_pool(run, err);
-    if (st == TG_OK) st = settle_lengths(run, err);
+    if (st == TG_OK) st = tg_run_settle_generation(run, err);
     if (st == TG_OK) st = find_special(run, err);
     if (st == TG_OK && !run->settings->supervised) st = tg_run_plan_memory(run, NULL, err);
     if (st == TG_OK) {
