@@ -1,11 +1,12 @@
 /* What the files of the fleet share.
  *
- *   fleet.c        opening and closing, the clock, workers that come and go, messages
- *   fleet_slots.c  a slot: where it lives, rebuilding, what a reply means
- *   fleet_calls.c  what the owner asks of a slot
- *   fleet_send.c   what the slots want to send, gathered into few messages for each worker
- *   fleet_asks.c   questions to any worker
- *   fleet_status.c what those who watch are told
+ *   fleet.c          opening and closing, the clock, workers that come and go, messages
+ *   fleet_slots.c    a slot: where it lives, rebuilding
+ *   fleet_replies.c  what a reply means for its slot, and none
+ *   fleet_calls.c    what the owner asks of a slot
+ *   fleet_send.c     what the slots want to send, gathered into few messages for each worker
+ *   fleet_asks.c     questions to any worker
+ *   fleet_status.c   what those who watch are told
  *
  * A slot stands in at most one queue: of slots without a worker, of slots that wait for a time, or of a worker's
  * slots with something to send. So nothing walks over all slots while calls are answered. */
@@ -158,6 +159,8 @@ void tg_fleet_drained(tg_fleet *f, tg_fleet_worker *w); /* moves the slots that 
  * the slots that stayed as they were. */
 void tg_fleet_detached(tg_fleet *f, tg_fleet_worker *w);
 void tg_fleet_resumed(tg_fleet *f, tg_fleet_worker *w);
+
+/* fleet_replies.c */
 void tg_fleet_slots_opened(tg_fleet *f, tg_fleet_worker *w, uint64_t seq, const tg_slot_list *list);
 void tg_fleet_reset_replied(tg_fleet *f, tg_fleet_worker *w, uint64_t seq,
                             const tg_reset_reply *batch);
