@@ -67,7 +67,8 @@ static const char *type_name(tg_opt_type type) {
 }
 
 static bool nullable(const tg_opt *row) {
-    return row->flags & TG_OPT_NULLABLE || (!row->def && !(row->flags & TG_OPT_REQUIRED));
+    return row->flags & (TG_OPT_NULLABLE | TG_OPT_NULL_ABSENT) ||
+           (!row->def && !(row->flags & TG_OPT_REQUIRED));
 }
 
 static bool bounded(const tg_opt *row) {
@@ -273,6 +274,7 @@ static tg_status walk(const tg_opt *table, void *out, const tg_node *node, const
         char full[PATH_MAX_TEXT];
         join_path(full, path, row->key);
         const tg_node *n = tg_node_get(node, row->key);
+        if (row->flags & TG_OPT_NULL_ABSENT && tg_node_is_null(n)) n = NULL;
         void *field = out ? (char *)out + row->offset : NULL;
         if (n && !(tg_node_is_null(n) && row->flags & TG_OPT_REQUIRED && !nullable(row)))
             st = read_value(row, field, n, full, arena, err);

@@ -35,8 +35,9 @@ typedef enum tg_opt_type {
 
 enum {
     TG_OPT_REQUIRED = 1,
-    TG_OPT_NULLABLE = 2, /* null is allowed: INT/FLOAT fields then hold INT64_MIN / NaN */
-    TG_OPT_IGNORED = 4,  /* accepted for compatibility; help says why it has no effect */
+    TG_OPT_NULLABLE = 2,    /* null is allowed: INT/FLOAT fields then hold INT64_MIN / NaN */
+    TG_OPT_IGNORED = 4,     /* accepted for compatibility; help says why it has no effect */
+    TG_OPT_NULL_ABSENT = 8, /* null is allowed, as if the key were not there: the default */
 };
 
 typedef struct tg_opt {

@@ -29,6 +29,22 @@ static bool is_none(const char *key, const json_t *value) {
             json_integer_value(value) < 0);
 }
 
+/* A number that is null stands for the default where the folder has no other: transformers 4 would take the folder's, 5 would
+ * not. */
+static tg_status check_null(const tg_opt *row, const tg_node *given, const json_t *value,
+                            const char *file, tg_error *err) {
+    if (!(row->flags & TG_OPT_NULL_ABSENT) || !tg_node_is_null(given)) return TG_OK;
+    const bool same = json_is_boolean(value)
+                          ? json_is_true(value) == !strcmp(row->def, "true")
+                          : json_is_number(value) && json_number_value(value) == atof(row->def);
+    if (same) return TG_OK;
+    return tg_node_fail(
+        given, row->key, err,
+        "null is what %s says in transformers 4, and not in 5; leave the key out to "
+        "follow the file, or write %s for the default",
+        file, row->def);
+}
+
 static tg_status merge(const tg_node **node, const json_t *root, const char *file, tg_arena *arena,
                        tg_error *err) {
     size_t n_given = *node ? (*node)->n_items : 0, n_keys = 0;
@@ -43,8 +59,10 @@ static tg_status merge(const tg_node **node, const json_t *root, const char *fil
     map->n_items = n_given;
     for (const tg_opt *row = tg_gen_options; row->type != TG_T_END; row++) {
         const json_t *value = json_object_get(root, row->key);
-        if (is_none(row->key, value) || tg_node_get(*node, row->key)) continue;
-        tg_status st = add_key(map, row->key, value, file, arena, err);
+        const tg_node *given = tg_node_get(*node, row->key);
+        if (is_none(row->key, value)) continue;
+        tg_status st = given ? check_null(row, given, value, file, err)
+                             : add_key(map, row->key, value, file, arena, err);
         if (st != TG_OK) return st;
     }
     *node = map;

@@ -4,36 +4,38 @@
 #include "learner/policy/gen_lists.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define S tg_gen_settings
 #define ID_OR_LIST(f, h) TG_OPT_NODE(S, f, h)
+/* null is the model's value or the default in transformers 4, off in 5: the same where the default is off. */
+#define ABSENT(f, T, d, lo, hi, h) TG_OPT_ROW(S, f, T, TG_OPT_NULL_ABSENT, d, lo, hi, NULL, h)
+#define BOOL(f, d, h) ABSENT(f, TG_T_BOOL, d, 0, 0, h)
+#define INT(f, d, lo, hi, h) ABSENT(f, TG_T_INT, d, lo, hi, h)
+#define FLOAT(f, d, lo, hi, h) ABSENT(f, TG_T_FLOAT, d, lo, hi, h)
 const tg_opt tg_gen_options[] = {
-    TG_OPT_BOOL(S, do_sample, "false",
-                "Sample from the distribution; false takes the most probable token."),
-    TG_OPT_FLOAT(S, temperature, "1.0", 0, 1e6,
-                 "Logits are divided by this before sampling, which needs more than 0."),
+    BOOL(do_sample, "false", "Sample from the distribution; false takes the most probable token."),
+    FLOAT(temperature, "1.0", 0, 1e6,
+          "Logits are divided by this before sampling, which needs more than 0."),
     TG_OPT_INT(S, top_k, "50", 0, 1e9, "Sample only from the k most probable tokens; 0 is off."),
-    TG_OPT_FLOAT(S, top_p, "1.0", 0, 1,
-                 "Sample only from the smallest set with this probability; 1 is off."),
-    TG_OPT_FLOAT(S, typical_p, "1.0", 0, 1, "Locally typical sampling; 1 is off."),
-    TG_OPT_FLOAT(S, min_p, "0.0", 0, 1, "Smallest probability relative to the largest; 0 is off."),
-    TG_OPT_FLOAT(S, epsilon_cutoff, "0.0", 0, 1, "Smallest probability sampled; 0 is off."),
-    TG_OPT_FLOAT(S, eta_cutoff, "0.0", 0, 1,
-                 "Smallest probability, lower where entropy is high; 0 is off."),
-    TG_OPT_INT(S, min_length, "0", 0, 1e9, "No eos before this many tokens."),
+    FLOAT(top_p, "1.0", 0, 1, "Sample only from the smallest set with this probability; 1 is off."),
+    FLOAT(typical_p, "1.0", 0, 1, "Locally typical sampling; 1 is off."),
+    FLOAT(min_p, "0.0", 0, 1, "Smallest probability relative to the largest; 0 is off."),
+    FLOAT(epsilon_cutoff, "0.0", 0, 1, "Smallest probability sampled; 0 is off."),
+    FLOAT(eta_cutoff, "0.0", 0, 1, "Smallest probability, lower where entropy is high; 0 is off."),
+    INT(min_length, "0", 0, 1e9, "No eos before this many tokens."),
     TG_OPT_INT_OR_NULL(S, min_new_tokens, 0, 1e9,
                        "No eos before this many new tokens; given, min_length does not count."),
-    TG_OPT_INT(S, max_length, "20", 1, 1e9, "Longest result when max_new_tokens is not given."),
+    INT(max_length, "20", 1, 1e9, "Longest result when max_new_tokens is not given."),
     TG_OPT_INT_OR_NULL(S, max_new_tokens, 1, 1e9, "Most new tokens."),
-    TG_OPT_FLOAT(S, repetition_penalty, "1.0", 1e-6, 1e6,
-                 "Divides (or multiplies, if negative) logits of tokens seen before."),
-    TG_OPT_FLOAT(S, encoder_repetition_penalty, "1.0", 1e-6, 1e6,
-                 "Favours tokens of the encoder's input (causal: of the prompt) by this factor."),
-    TG_OPT_INT(S, no_repeat_ngram_size, "0", 0, 1e6,
-               "No n-gram of this size occurs twice; 0 is off."),
-    TG_OPT_INT(S, encoder_no_repeat_ngram_size, "0", 0, 1e6,
-               "No n-gram of the encoder's input (causal: of the prompt) is repeated."),
+    FLOAT(repetition_penalty, "1.0", 1e-6, 1e6,
+          "Divides (or multiplies, if negative) logits of tokens seen before."),
+    FLOAT(encoder_repetition_penalty, "1.0", 1e-6, 1e6,
+          "Favours tokens of the encoder's input (causal: of the prompt) by this factor."),
+    INT(no_repeat_ngram_size, "0", 0, 1e6, "No n-gram of this size occurs twice; 0 is off."),
+    INT(encoder_no_repeat_ngram_size, "0", 0, 1e6,
+        "No n-gram of the encoder's input (causal: of the prompt) is repeated."),
     TG_OPT_NODE(S, bad_words_ids, "Token sequences that must not occur."),
     TG_OPT_NODE(S, sequence_bias, "[[ids, bias], …]: added to what would complete the ids."),
     TG_OPT_NODE(S, suppress_tokens, "Tokens that are never chosen."),
@@ -44,18 +46,18 @@ const tg_opt tg_gen_options[] = {
     TG_OPT_NODE(S, exponential_decay_length_penalty, "[start, factor] of a growing eos bonus."),
     TG_OPT_NODE(S, stop_strings, "Texts that end the result, and stay in it."),
     TG_OPT_NODE(S, stop_ids, "Token sequences that end the result, and stay in it."),
-    TG_OPT_INT(S, num_return_sequences, "1", 1, 1e6, "Results for each prompt."),
-    TG_OPT_INT(S, num_beams, "1", 1, 1e4, "Beams of beam search; 1 is none."),
-    TG_OPT_INT(S, num_beam_groups, "1", 1, 1e4, "Groups of diverse beam search."),
-    TG_OPT_FLOAT(S, diversity_penalty, "0.0", 0, 1e6,
-                 "Taken off a token for each beam of earlier groups that chose it in this step."),
-    TG_OPT_FLOAT(S, length_penalty, "1.0", -1e6, 1e6, "Exponent on the length in beam scores."),
+    INT(num_return_sequences, "1", 1, 1e6, "Results for each prompt."),
+    INT(num_beams, "1", 1, 1e4, "Beams of beam search; 1 is none."),
+    INT(num_beam_groups, "1", 1, 1e4, "Groups of diverse beam search."),
+    FLOAT(diversity_penalty, "0.0", 0, 1e6,
+          "Taken off a token for each beam of earlier groups that chose it in this step."),
+    FLOAT(length_penalty, "1.0", -1e6, 1e6, "Exponent on the length in beam scores."),
     TG_OPT_ROW(
         S, early_stopping, TG_T_NODE, 0, "false", 0, 0, NULL,
         "true: beam search ends at num_beams finished results; \"never\": only when none can "
         "become better."),
-    TG_OPT_BOOL(S, remove_invalid_values, "false", "Replace NaN and infinite logits."),
-    TG_OPT_BOOL(S, renormalize_logits, "false", "Beam scores are log-probs again after penalties."),
+    BOOL(remove_invalid_values, "false", "Replace NaN and infinite logits."),
+    BOOL(renormalize_logits, "false", "Beam scores are log-probs again after penalties."),
     ID_OR_LIST(eos_token_id, "Token, or list of tokens, that ends the result; the model's."),
     ID_OR_LIST(pad_token_id, "Padding token; the model's."),
     ID_OR_LIST(bos_token_id, "First token of an empty prompt; the model's."),
@@ -76,6 +78,10 @@ const tg_opt tg_gen_options[] = {
     TG_OPT_NODE(S, max_time,
                 "Not in this version: seconds, by which results would depend on the machine."),
     TG_OPT_END};
+#undef FLOAT
+#undef INT
+#undef BOOL
+#undef ABSENT
 #undef ID_OR_LIST
 #undef S
 
@@ -113,10 +119,22 @@ static tg_status read_nodes(tg_gen_settings *s, const char *path, tg_arena *aren
     return st == TG_OK ? tg_gen_read_eos(&n, s) : st;
 }
 
+/* The one default that is not off: its null has two meanings. */
+static tg_status check_top_k(const tg_node *node, const char *path, tg_error *err) {
+    const tg_node *given = tg_node_get(node, "top_k");
+    if (!given || !tg_node_is_null(given)) return TG_OK;
+    char at[128];
+    snprintf(at, sizeof at, "%s.top_k", path);
+    return tg_node_fail(given, at, err,
+                        "null is off in transformers 5, and the model's value or 50 in 4; write 0 "
+                        "for off, or the number");
+}
+
 tg_status tg_gen_settings_read(tg_gen_settings *s, const tg_node *node, const char *path,
                                tg_arena *arena, tg_error *err) {
     memset(s, 0, sizeof *s);
-    tg_status st = tg_opts_read(tg_gen_options, s, node, path, arena, err);
+    tg_status st = check_top_k(node, path, err);
+    if (st == TG_OK) st = tg_opts_read(tg_gen_options, s, node, path, arena, err);
     return st == TG_OK ? read_nodes(s, path, arena, err) : st;
 }
 

@@ -9,7 +9,8 @@
  *
  * Where versions of transformers differ, 5.22 counts: lengths in beam scores are of new tokens only, and with beams
  * early_stopping false ends at the first time no running beam can win at its present length. Group beam search, which 5
- * no longer has, is that of 4.46. Of 4.18 are the defaults and that max_length counts the prompt even when it is not given. */
+ * no longer has, is that of 4.46. Of 4.18 are the defaults and that max_length counts the prompt even when it is not given.
+ * A number or truth value that is null is as if not given where 4 and 5 agree about it; elsewhere it is refused. */
 #ifndef TG_POLICY_GEN_SETTINGS_H
 #define TG_POLICY_GEN_SETTINGS_H
 

@@ -79,6 +79,8 @@ TEST(what_is_wrong_is_said_with_its_key) {
         {"{sequence_bias: [[1, 2]]}", "sequence_bias"},
         {"{temperature: -1}", "temperature"},
         {"{num_beam: 3}", "num_beams"},
+        {"{top_k: null}", "kw.top_k: null is off"},
+        {"{top_k: }", "write 0 for off"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tg_arena arena = {0};
@@ -217,6 +219,88 @@ TEST(a_folder_s_defaults_stand_behind_what_is_given) {
     CHECK_EQ(tg_gen_settings_read(&s, node, "kw", &arena, &err), TG_CONFIG);
     CHECK(strstr(err.msg, "generation_config.json"));
     tg_arena_fini(&arena);
+}
+
+static const char *const numbers[] = {"do_sample",
+                                      "temperature",
+                                      "top_p",
+                                      "typical_p",
+                                      "min_p",
+                                      "epsilon_cutoff",
+                                      "eta_cutoff",
+                                      "min_length",
+                                      "max_length",
+                                      "repetition_penalty",
+                                      "encoder_repetition_penalty",
+                                      "no_repeat_ngram_size",
+                                      "encoder_no_repeat_ngram_size",
+                                      "num_return_sequences",
+                                      "num_beams",
+                                      "num_beam_groups",
+                                      "diversity_penalty",
+                                      "length_penalty",
+                                      "remove_invalid_values",
+                                      "renormalize_logits"};
+
+/* All settings as one text. */
+static const char *shown(const char *text, tg_arena *arena, tg_buf *out) {
+    tg_gen_settings s = {0};
+    tg_status st = read_text(&s, text, arena);
+    tg_check(st == TG_OK, __FILE__, __LINE__, "%s: %s", text, err.msg);
+    tg_opts_json(tg_gen_options, &s, out);
+    tg_buf_putc(out, '\0');
+    return out->data;
+}
+
+TEST(a_number_that_is_null_is_not_given) {
+    tg_arena arena = {0};
+    tg_gen_settings s;
+    tg_buf want = {0};
+    shown("{}", &arena, &want);
+    for (size_t i = 0; i < TG_COUNT_OF(numbers); i++) {
+        char text[100];
+        snprintf(text, sizeof text, "{%s: null}", numbers[i]);
+        tg_buf got = {0};
+        CHECK_STR(shown(text, &arena, &got), want.data);
+        tg_buf_fini(&got);
+    }
+    tg_buf_fini(&want);
+    /* a file may have every key, top_k too */
+    const char *folder = write_file("nulls", "generation_config.json",
+                                    "{\"temperature\": null, \"top_k\": null, \"num_beams\": null, "
+                                    "\"max_new_tokens\": null, \"do_sample\": null}");
+    s = with_folder(folder, "{temperature: null, do_sample: ~}", &arena);
+    CHECK_EQ(s.top_k, 50);
+    CHECK_NEAR(s.temperature, 1, 0);
+    tg_arena_fini(&arena);
+}
+
+/* transformers 4 takes the folder's value then, 5 does not. */
+TEST(null_against_what_a_folder_says_is_refused) {
+    static const struct {
+        const char *given;
+        bool refused;
+    } cases[] = {
+        {"{temperature: null}", true},         {"{do_sample: null}", true},
+        {"{num_beams: null}", true},           {"{top_p: null}", false},
+        {"{renormalize_logits: null}", false}, {"{min_p: null}", false},
+    };
+    const char *folder = write_file("says", "generation_config.json",
+                                    "{\"temperature\": 0.7, \"do_sample\": true, \"num_beams\": 4, "
+                                    "\"top_p\": 1, \"renormalize_logits\": false, \"top_k\": 3}");
+    for (size_t i = 0; i < TG_COUNT_OF(cases); i++) {
+        tg_arena arena = {0};
+        tg_node *node = NULL;
+        CHECK_OK(
+            tg_tree_parse(&arena, "given", cases[i].given, strlen(cases[i].given), &node, &err));
+        const tg_node *all = node;
+        CHECK_EQ(tg_gen_model_defaults(&all, folder, &arena, &err),
+                 cases[i].refused ? TG_CONFIG : TG_OK);
+        if (cases[i].refused)
+            CHECK(strstr(err.msg, node->items[0]->key) && strstr(err.msg, "given:1") &&
+                  strstr(err.msg, "generation_config.json"));
+        tg_arena_fini(&arena);
+    }
 }
 
 TEST(old_folders_say_none_and_bos_in_their_own_way) {
