@@ -15,6 +15,8 @@
 #include <stdint.h>
 
 enum { TG_OPTIM_MOMENTS = 3, TG_OPTIM_8BIT_MIN = 4096 };
+/* Smallest eps: with 0, or what is 0 in f32, every number whose gradients were all 0 becomes NaN (in torch too). */
+#define TG_OPTIM_EPS_MIN 1e-37
 
 /* Which tensors decay. */
 typedef enum tg_decay_rule {

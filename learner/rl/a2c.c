@@ -22,7 +22,7 @@ const tg_opt tg_a2c_options[] = {
     TG_OPT_FLOAT(O, vf_coef, "0.5", 0, 1e6, "Weight of the value loss."),
     TG_OPT_FLOAT(O, max_grad_norm, "0.5", 0, 1e12,
                  "Gradients are scaled down to this norm; 0: not."),
-    TG_OPT_FLOAT(O, rms_prop_eps, "1e-5", 0, 1, "Added to the root of RMSprop."),
+    TG_OPT_FLOAT(O, rms_prop_eps, "1e-5", TG_OPTIM_EPS_MIN, 1, "Added to the root of RMSprop."),
     TG_OPT_BOOL(O, use_rms_prop, "true", "RMSprop instead of the policy's optimizer."),
     TG_OPT_BOOL(O, normalize_advantage, "false", "Advantages to mean 0 and deviation 1."),
     TG_OPT_INT(O, microbatch_tokens, "512", 1, 1e8,

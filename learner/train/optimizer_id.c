@@ -10,7 +10,9 @@
 #include <strings.h>
 
 #define S tg_optimizer_args
-#define EPS TG_OPT_FLOAT(S, eps, "1e-8", 0, 1, "Added to the root of the second moment.")
+/* Not 0, which torch takes: a number without a gradient so far would be 0 / 0. */
+#define EPS                                                                                        \
+    TG_OPT_FLOAT(S, eps, "1e-8", TG_OPTIM_EPS_MIN, 1, "Added to the root of the second moment.")
 #define DECAY TG_OPT_FLOAT_OR_NULL(S, weight_decay, 0, 1e3, "Overrides the policy's weight_decay.")
 #define MOMENTUM TG_OPT_FLOAT(S, momentum, "0.0", 0, 1e3, "Share of the last step that is kept.")
 #define BETAS                                                                                      \

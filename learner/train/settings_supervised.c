@@ -51,7 +51,7 @@ static const tg_opt args_options[] = {
     TG_OPT_STR(A, optim, "adamw_torch", "adamw_torch, adamw_8bit, sgd or rmsprop."),
     TG_OPT_FLOAT(A, adam_beta1, "0.9", 0, 1, "AdamW."),
     TG_OPT_FLOAT(A, adam_beta2, "0.999", 0, 1, "AdamW."),
-    TG_OPT_FLOAT(A, adam_epsilon, "1e-8", 0, 1, "AdamW."),
+    TG_OPT_FLOAT(A, adam_epsilon, "1e-8", TG_OPTIM_EPS_MIN, 1, "AdamW."),
     TG_OPT_FLOAT(A, max_grad_norm, "1.0", 0, 1e9, "Gradients are clipped to this norm; 0 is off."),
     TG_OPT_STR_ONE_OF(A, lr_scheduler_type, "linear", "linear|cosine|constant|constant_with_warmup",
                       "How the learning rate moves."),
