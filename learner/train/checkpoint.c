@@ -49,6 +49,7 @@ static json_t *state_to_json(const tg_run_state *s) {
     json_object_set_new(o, "kl_coeff", json_real(s->kl_coeff));
     json_object_set_new(o, "loss_sum", json_real(s->loss_sum));
     json_object_set_new(o, "loss_n", json_integer(s->loss_n));
+    json_object_set_new(o, "skipped", json_integer(s->skipped));
     if (isfinite(s->score)) json_object_set_new(o, "score", json_real(s->score));
     set_hex(o, "seed", s->seed);
     set_hex(o, "digest", s->digest);
@@ -72,6 +73,7 @@ static bool state_from_json(tg_run_state *s, const json_t *o) {
     s->kl_coeff = json_real_value(kl);
     s->loss_sum = json_real_value(loss_sum);
     s->loss_n = json_integer_value(loss_n);
+    s->skipped = json_integer_value(json_object_get(o, "skipped")); /* older ones: 0 */
     s->score = json_is_real(score) ? json_real_value(score) : (double)NAN;
     for (int i = 0; i < TG_ARTIFACTS; i++) {
         const json_t *size = json_object_get(sizes, tg_artifact_names[i]);

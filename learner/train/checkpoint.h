@@ -27,6 +27,7 @@ typedef struct tg_run_state {
     double kl_coeff;
     double loss_sum; /* supervised: since the last log line */
     int64_t loss_n;
+    int64_t skipped;             /* steps left out as non-finite, of the whole run */
     double score;                /* mean reward since the last checkpoint: which one is best */
     int64_t sizes[TG_ARTIFACTS]; /* bytes */
     /* of the run as a whole */

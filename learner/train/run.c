@@ -208,3 +208,9 @@ tg_status tg_run_save_model(const tg_run *run, const tg_model *m, tg_error *err)
     tg_free(folder);
     return st;
 }
+
+void tg_run_tell_skipped(const tg_run_state *state, const char *what) {
+    if (state->skipped)
+        tg_log_warn("train", "%" PRId64 " %s of this run were not finite and left out",
+                    state->skipped, what);
+}

@@ -65,6 +65,8 @@ tg_status tg_train_supervised(tg_run *run, tg_error *err) TG_MUST_CHECK;
 tg_status tg_run_plan_memory(tg_run *run, const tg_pass_caps *supervised,
                              tg_error *err) TG_MUST_CHECK;
 
+/* Says at the end of a run how many of its steps were left out as non-finite. */
+void tg_run_tell_skipped(const tg_run_state *state, const char *what);
 /* Model and tokenizer into <run>/model. */
 tg_status tg_run_save_model(const tg_run *run, const tg_model *m, tg_error *err) TG_MUST_CHECK;
 

@@ -137,7 +137,9 @@ static tg_status loop(tg_supervised_run *s, tg_error *err) {
             st = save(s, err);
         double now = tg_clock_seconds();
         if (st == TG_OK && (last || now - shown > 0.2)) {
-            st = tg_supervised_progress(s, s->state.loss_sum / (double)s->state.loss_n, err);
+            st = tg_supervised_progress(
+                s, s->state.loss_n ? s->state.loss_sum / (double)s->state.loss_n : (double)NAN,
+                err);
             shown = now;
         }
         if (st == TG_OK && tg_halt_requested(s->run->opts.halt))
@@ -172,6 +174,7 @@ tg_status tg_train_supervised(tg_run *run, tg_error *err) {
                      : saved;
         }
     }
+    if (st == TG_OK) tg_run_tell_skipped(&s.state, "steps");
     if (st == TG_OK) st = tg_run_save_model(run, s.model, err);
     if (st == TG_OK)
         st = tg_track_send(run->track, &(tg_track_event){.kind = TG_TRACK_FINISH}, err);

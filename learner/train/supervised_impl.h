@@ -27,7 +27,7 @@ typedef struct tg_supervised_run {
     double seconds_logged;
 } tg_supervised_run;
 
-/* The step after s->state.iteration, and the pass for it. A gradient that is not finite leaves the weights as they are. */
+/* The step after s->state.iteration, and the pass for it. A loss or gradient that is not finite leaves the weights as they are. */
 tg_status tg_supervised_step(tg_supervised_run *s, tg_error *err) TG_MUST_CHECK;
 
 bool tg_supervised_log_due(const tg_supervised_run *s);

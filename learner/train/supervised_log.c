@@ -43,8 +43,9 @@ tg_status tg_supervised_progress(tg_supervised_run *s, double loss, tg_error *er
 static tg_status log_line(tg_supervised_run *s, double loss, tg_error *err) {
     double rate = tg_schedule_rate(&s->schedule, s->state.iteration);
     static const char *const names[] = {"supervised/step", "supervised/epoch", "supervised/loss",
-                                        "supervised/learning_rate"};
-    const double values[] = {(double)s->state.iteration, epoch_of(s), loss, rate};
+                                        "supervised/learning_rate", "supervised/skipped_steps"};
+    const double values[] = {(double)s->state.iteration, epoch_of(s), loss, rate,
+                             (double)s->state.skipped};
     static const char *const timing[] = {"step", "seconds", "tokens", "tokens_per_s"};
     double seconds = s->seconds - s->seconds_logged,
            tokens = (double)(s->tokens - s->tokens_logged);
@@ -54,7 +55,7 @@ static tg_status log_line(tg_supervised_run *s, double loss, tg_error *err) {
     s->tokens_logged = s->tokens;
     tg_log_info("train", "step %" PRId64 ": loss %.5f, learning rate %.3g", s->state.iteration,
                 loss, rate);
-    tg_status st = send(s, TG_TRACK_TRAINING, 4, names, values, err);
+    tg_status st = send(s, TG_TRACK_TRAINING, 5, names, values, err);
     return st == TG_OK ? send(s, TG_TRACK_TIMING, 4, timing, times, err) : st;
 }
 

@@ -53,20 +53,25 @@ static tg_status flush(tg_supervised_run *s, int64_t labels, double *loss, tg_er
     return st;
 }
 
-static void apply(tg_supervised_run *s, double *norm, bool *applied) {
-    *norm = tg_optim_grad_norm(s->optim);
-    *applied = isfinite(*norm);
-    if (!*applied) {
+/* The optimizer's step; or, when something is not finite, none: then the step is counted and its loss is in no mean. */
+static void apply(tg_supervised_run *s, double loss) {
+    double norm = isfinite(loss) ? tg_optim_grad_norm(s->optim) : (double)NAN;
+    if (!isfinite(norm)) {
         tg_optim_clear(s->optim);
+        s->state.skipped++;
+        tg_log_warn("train", "step %" PRId64 ": the %s is not finite; the step is left out",
+                    s->state.iteration + 1, isfinite(loss) ? "gradient" : "loss");
         return;
     }
-    double most = s->args->max_grad_norm, scale = most > 0 ? most / (*norm + 1e-6) : 1;
+    double most = s->args->max_grad_norm, scale = most > 0 ? most / (norm + 1e-6) : 1;
     tg_optim_step(s->optim, tg_schedule_rate(&s->schedule, s->state.iteration),
                   (float)fmin(1, scale));
+    s->state.loss_sum += loss;
+    s->state.loss_n++;
 }
 
 tg_status tg_supervised_step(tg_supervised_run *s, tg_error *err) {
-    double start = tg_clock_seconds(), loss = 0, norm;
+    double start = tg_clock_seconds(), loss = 0;
     tg_text_range r = tg_text_order_step(&s->order, s->state.iteration);
     int64_t labels = count_labels(s, &r);
     tg_status st = TG_OK;
@@ -79,13 +84,7 @@ tg_status tg_supervised_step(tg_supervised_run *s, tg_error *err) {
     }
     if (st == TG_OK) st = flush(s, labels, &loss, err);
     if (st != TG_OK) return st;
-    bool applied;
-    apply(s, &norm, &applied);
-    if (!applied)
-        tg_log_warn("train", "step %" PRId64 ": the gradient is not finite; the step is left out",
-                    s->state.iteration + 1);
-    if (labels) s->state.loss_sum += loss / (double)labels;
-    s->state.loss_n++;
+    apply(s, labels ? loss / (double)labels : 0);
     s->state.iteration++;
     s->state.evaluated = false;
     s->done++;

@@ -227,6 +227,7 @@ static tg_status report(trainer *t, const iteration *it, tg_error *err) {
                 t->state.iteration, reward, summary_value(&it->summary, "rollout_info/kl_div_mean"),
                 summary_value(&it->summary, "rollout_info/kl_coeff"), it->info.episodes,
                 it->rollout_s + it->score_s + it->update_s);
+    t->state.skipped += it->stats.skipped;
     if (it->stats.skipped)
         tg_log_warn("train", "iteration %" PRId64 ": %d updates were not finite and left out",
                     t->state.iteration, it->stats.skipped);
@@ -317,6 +318,7 @@ tg_status tg_train_on_policy(tg_run *run, tg_error *err) {
                      : saved;
         }
     }
+    if (st == TG_OK) tg_run_tell_skipped(&t.state, "updates");
     if (st == TG_OK) st = tg_run_save_model(run, t.ac->policy, err);
     if (st == TG_OK)
         st = tg_track_send(run->track, &(tg_track_event){.kind = TG_TRACK_FINISH}, err);

@@ -61,6 +61,21 @@ static uint64_t bits_of(const tg_model *m) {
     return h;
 }
 
+/* Of all moments of all trained tensors, and the count of steps. */
+static double optimizer_sum(const tg_optim *o, const tg_model *m) {
+    double sum = (double)tg_optim_steps(o);
+    for (int k = 0; k < tg_optim_n_moments(o); k++)
+        for (size_t t = 0; t < m->params.n; t++) {
+            tg_optim_part part[2];
+            if (tg_optim_parts(o, 0, k, t, part) != 1) continue;
+            float *x = tg_alloc_array(part[0].count, sizeof *x);
+            tg_backend_download(m->be, x, part[0].device, part[0].count * sizeof *x);
+            for (size_t i = 0; i < part[0].count; i++) sum += fabs((double)x[i]);
+            tg_free(x);
+        }
+    return sum;
+}
+
 typedef enum fault { NONE, NAN_ADVANTAGE, INF_ADVANTAGE, EXPLODING_RATIO, FAULTS } fault;
 static const char *const names[FAULTS] = {"none", "NaN advantage", "infinite advantage",
                                           "exploding ratio"};
@@ -81,6 +96,7 @@ static void check(tg_backend *be, const tg_algo_ops *algo, fault f) {
         if (f == INF_ADVANTAGE) r->adv[i] = i % 2 ? INFINITY : 1;
         if (f == EXPLODING_RATIO) r->row_logp[i] = -1000;
     }
+    const bool critic_only = !strcmp(algo->name, "trpo"); /* whose optimizer is the critic's */
     uint64_t before = bits_of(ac->policy);
     tg_update_stats stats;
     CHECK_OK(algo->update(ac, opts, r, &(tg_order){.seed = 1}, NULL, &stats, &err));
@@ -88,6 +104,7 @@ static void check(tg_backend *be, const tg_algo_ops *algo, fault f) {
     tg_check(moved == (f == NONE) && (stats.skipped > 0) == (f != NONE), __FILE__, __LINE__,
              "%s, %s: policy %s, %d skipped", algo->name, names[f], moved ? "moved" : "unmoved",
              stats.skipped);
+    if (!critic_only) CHECK((optimizer_sum(ac->optim, ac->policy) == 0) == (f != NONE));
     double told = -1; /* and it is among the numbers of the run */
     for (int i = 0; i < stats.n; i++)
         if (strstr(stats.name[i], "skipped_minibatches")) told = stats.value[i];
