@@ -166,6 +166,13 @@ static tg_status remove_old_tokenizer(const tg_export_job *j, const char *out, t
     return st;
 }
 
+/* Before anything is written: a critic that cannot be read is no reason to replace a model and leave it without one. */
+static tg_status check_critic(tg_export_job *j, tg_error *err) {
+    tg_status st = open_network(j, "value.safetensors", err);
+    if (st == TG_OK) close_network(j);
+    return st;
+}
+
 /* A critic that is a network of its own: a folder inside the new one. */
 static tg_status write_critic(tg_export_job *j, const char *out, tg_error *err) {
     char *folder = tg_path_join(out, "value");
@@ -235,6 +242,7 @@ tg_status tg_export_run(tg_export_job *j, const char *source, const char *base, 
                         bool dry, bool overwrite, tg_error *err) {
     tg_status st = tg_export_source_find(&j->source, source, base, err);
     if (st == TG_OK) st = tg_arch_load(&j->arch, j->source.settings, err);
+    if (st == TG_OK && out && j->source.value) st = check_critic(j, err);
     if (st == TG_OK) st = open_network(j, j->source.file, err);
     if (st != TG_OK) return st;
     if (j->keep_dtype) j->opts.dtype = common_dtype(j);

@@ -80,7 +80,9 @@ cp -r from-checkpoint over && check "a model over a checkpoint" "$textgen" expor
 check "leaves no critic of another" test ! -e over/value
 cp -r "$last" spoilt && printf x >spoilt/value.safetensors && cp -r from-checkpoint half-over
 refused "a critic that cannot be read" 65 'value.safetensors' "$textgen" export spoilt half-over --overwrite --base textgen/tiny
-check "does not leave that of another either" test ! -e half-over/value
+check "leaves the old model and its critic as they were" diff -r from-checkpoint half-over
+refused "where there was no model" 65 'value.safetensors' "$textgen" export spoilt half-new --base textgen/tiny
+check "none is begun" test ! -e half-new
 mkdir -p over/value && touch over/value/notes.txt
 check "but what is no critic" "$textgen" export "$opt" over --overwrite
 check "stays" test -e over/value/notes.txt
