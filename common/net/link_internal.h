@@ -1,4 +1,5 @@
-/* What link.c (the socket), link_message.c (what arrives), link_hello.c (Hello and Welcome) and session.c (one peer, heartbeats, loss) share. */
+/* What link.c (the socket), link_message.c (what arrives), link_hello.c (Hello and Welcome) and session.c (one peer), session_liveness.c
+ * (heartbeats, silence) and session_send.c (what it is told) share. */
 #ifndef TG_NET_LINK_INTERNAL_H
 #define TG_NET_LINK_INTERNAL_H
 
@@ -105,13 +106,15 @@ void tg_session_detach(tg_session *s, const char *reason);
 bool tg_session_attach(tg_session *s, tg_peer peer, int fd, void *keep);
 bool tg_session_set_uuid(tg_session *s, const uint8_t uuid[16]);
 tg_session *tg_session_of_uuid(tg_link *link, const uint8_t uuid[16]);
-void tg_sessions_expire(tg_link *link);
 /* on_close (if taken), then gone. Does not say anything to the peer. */
 void tg_session_drop(tg_session *s, const char *reason);
 tg_session *tg_session_of_peer(tg_link *link, tg_peer peer);
+
+/* session_liveness.c */
 /* Heartbeats that are due (probe: to those whose connection may be gone), then ends who is gone. */
 void tg_sessions_beat(tg_link *link, bool probe);
 void tg_sessions_judge_silence(tg_link *link);
+void tg_sessions_expire(tg_link *link);
 /* Ends the sessions whose key was taken off the allow-list since the last look. */
 void tg_sessions_judge_keys(tg_link *link);
 
