@@ -1,19 +1,15 @@
-/* The caller's side of a fleet of workers: opening and closing, queueing calls, taking events. The fleet lives on an own
- * thread's loop; everything shared is used under the mutex, which the fleet takes around whatever its loop does. */
+/* The caller's side of a fleet of workers: opening and closing, and what it looks like. The fleet lives on an own thread's
+ * loop; everything shared is used under the mutex, which the fleet takes around whatever its loop does. */
 #include "common/net/pool.h"
 
 #include "common/base/alloc.h"
-#include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/base/log.h"
 #include "common/net/fleet_status.h"
 #include "common/net/net_figures.h"
 #include "common/net/pool_internal.h"
-#include "proto/codec.h"
-#include "proto/limits.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -25,15 +21,14 @@ void tg_pool_unlock(const tg_pool *p) {
     pthread_mutex_unlock((pthread_mutex_t *)&p->mutex);
 }
 
-/* Waits for a change; false when the (monotonic) time is over. Mutex held. */
-static bool wait_until(tg_pool *p, uint64_t deadline_ms) {
+bool tg_pool_wait_until(tg_pool *p, uint64_t deadline_ms) {
     if (tg_clock_ms() >= deadline_ms) return false;
     struct timespec at = {(time_t)(deadline_ms / 1000), (long)(deadline_ms % 1000) * 1000000};
     pthread_cond_timedwait(&p->changed, &p->mutex, &at);
     return true;
 }
 
-static tg_fleet_stats stats_of(const tg_pool *p) {
+tg_fleet_stats tg_pool_stats_of(const tg_pool *p) {
     tg_fleet_stats st;
     tg_fleet_get_stats(p->fleet, &st);
     return st;
@@ -120,17 +115,33 @@ static tg_status open_io(tg_pool *p, tg_error *err) {
 
 /* ---- opening and closing -------------------------------------------------------------------- */
 
+/* What whoever starts workers by hand has to know; not at once, since those of `textgen train` need a moment. */
+static void say_who_is_waited_for(const tg_pool *p) {
+    tg_log_warn("pool",
+                "waiting for workers at %s, %d of %d have joined: start them with textgen-env "
+                "--config CONFIG %s ADDRESS",
+                p->opts.bind ? p->opts.bind : p->opts.connect, tg_pool_stats_of(p).workers,
+                p->opts.min_workers, p->opts.bind ? "--connect" : "--bind");
+}
+
 static tg_status wait_for_workers(tg_pool *p, tg_error *err) {
-    uint64_t deadline = tg_clock_ms() + (uint64_t)p->opts.open_timeout_ms;
+    enum { SAY_AFTER_MS = 3000 };
+    const uint64_t begin = tg_clock_ms(), deadline = begin + (uint64_t)p->opts.open_timeout_ms;
+    bool said = p->opts.open_timeout_ms <= SAY_AFTER_MS;
     tg_status st = TG_OK;
     tg_pool_lock(p);
-    while (stats_of(p).workers < p->opts.min_workers && st == TG_OK) {
-        if (wait_until(p, deadline)) continue;
+    while (tg_pool_stats_of(p).workers < p->opts.min_workers && st == TG_OK) {
+        if (tg_pool_wait_until(p, said ? deadline : begin + SAY_AFTER_MS)) continue;
+        if (!said) {
+            say_who_is_waited_for(p);
+            said = true;
+            continue;
+        }
         const char *refused = tg_fleet_refused(p->fleet);
         st = tg_fail(err, TG_UNAVAILABLE,
                      "%d of %d workers joined at %s within %d ms%s%s; start more with: textgen-env "
                      "--config CONFIG %s ADDRESS",
-                     stats_of(p).workers, p->opts.min_workers,
+                     tg_pool_stats_of(p).workers, p->opts.min_workers,
                      p->opts.bind ? p->opts.bind : p->opts.connect, p->opts.open_timeout_ms,
                      refused[0] ? "; last refused: " : "", refused,
                      p->opts.bind ? "--connect" : "--bind");
@@ -229,7 +240,7 @@ const tg_env_spec *tg_pool_spec(const tg_pool *p) {
 
 void tg_pool_get_stats(tg_pool *p, tg_pool_stats *out) {
     tg_pool_lock(p);
-    tg_fleet_stats st = stats_of(p);
+    tg_fleet_stats st = tg_pool_stats_of(p);
     tg_pool_unlock(p);
     *out = (tg_pool_stats){.workers = st.workers,
                            .workers_lost = st.workers_lost,
@@ -241,7 +252,7 @@ void tg_pool_get_stats(tg_pool *p, tg_pool_stats *out) {
 
 void tg_pool_watch(tg_pool *p, tg_fleet_stats *stats, tg_buf *json) {
     tg_pool_lock(p);
-    if (stats) *stats = stats_of(p);
+    if (stats) *stats = tg_pool_stats_of(p);
     if (json && p->fleet) tg_fleet_put_status(p->fleet, json);
     tg_pool_unlock(p);
 }
@@ -267,141 +278,7 @@ void tg_pool_collect(tg_pool *p, tg_fleet_figures *fleet, tg_net_figures *net) {
 
 int tg_pool_pending(const tg_pool *p) {
     tg_pool_lock(p);
-    int n = (int)(stats_of(p).calls + p->n_events);
+    int n = (int)(tg_pool_stats_of(p).calls + p->n_events);
     tg_pool_unlock(p);
     return n;
-}
-
-/* ---- slots ---------------------------------------------------------------------------------- */
-
-static tg_status wait_open(tg_pool *p, tg_error *err) {
-    uint64_t deadline = tg_clock_ms() + (uint64_t)p->opts.call_timeout_ms;
-    for (;;) {
-        tg_fleet_stats st = stats_of(p);
-        if (p->slots_status != TG_OK) {
-            *err = p->slots_error;
-            return p->slots_status;
-        }
-        if (p->n_slots == p->want_slots && st.slots_open == p->n_slots) return TG_OK;
-        if (wait_until(p, deadline)) continue;
-        return tg_fail(err, TG_UNAVAILABLE,
-                       "%zu of %u slots are open: %d workers have room for %llu; start more "
-                       "workers, or give them more slots",
-                       st.slots_open, p->want_slots, st.workers, (unsigned long long)st.capacity);
-    }
-}
-
-/* Nodes for the events of so many slots, which have at most one call each. */
-static tg_status set_nodes_aside(tg_pool *p, size_t n, tg_error *err) {
-    for (; p->n_nodes < n; p->n_nodes++) {
-        tg_pool_node *node = tg_alloc(sizeof *node);
-        if (!node) return tg_fail_nomem(err, sizeof *node);
-        node->next = p->spare;
-        p->spare = node;
-    }
-    return TG_OK;
-}
-
-tg_status tg_pool_open_slots(tg_pool *p, int n, tg_error *err) {
-    if (n <= 0 || n > TG_LIMIT_SLOTS)
-        return tg_fail(err, TG_USAGE, "%d slots: 1 to %d are possible", n, TG_LIMIT_SLOTS);
-    tg_pool_lock(p);
-    size_t calls = stats_of(p).calls;
-    /* An event not yet taken and one being shown may exist beside the next call. */
-    tg_status st =
-        calls ? tg_fail(err, TG_USAGE, "slots cannot change while %zu calls are under way", calls)
-              : set_nodes_aside(p, 2 * (size_t)n + p->n_events + 1, err);
-    if (st == TG_OK) {
-        p->want_slots = (uint32_t)n;
-        p->slots_status = TG_OK;
-        uv_async_send(&p->wake);
-        st = wait_open(p, err);
-    }
-    tg_pool_unlock(p);
-    return st;
-}
-
-/* ---- calls ---------------------------------------------------------------------------------- */
-
-/* Beyond this many events nobody has taken, the caller asks without listening. */
-static tg_status check_call(const tg_pool *p, uint32_t slot, size_t n_more, tg_error *err) {
-    if (slot >= p->n_slots)
-        return tg_fail(err, TG_USAGE, "slot %u is not open (%u are)", slot, p->n_slots);
-    if (tg_fleet_slot_is_busy(p->fleet, p->ids[slot]))
-        return tg_fail(err, TG_USAGE, "slot %u has a call under way", slot);
-    if (stats_of(p).calls + p->n_events + n_more + 1 > p->n_nodes)
-        return tg_fail(err, TG_USAGE, "take the %zu finished calls first", p->n_events);
-    return TG_OK;
-}
-
-tg_status tg_pool_reset(tg_pool *p, const tg_reset_item *items, size_t n, tg_error *err) {
-    tg_status st = TG_OK;
-    tg_pool_lock(p);
-    for (size_t i = 0; i < n && st == TG_OK; i++) st = check_call(p, items[i].slot, n, err);
-    uint64_t deadline = tg_clock_ms() + (uint64_t)p->opts.call_timeout_ms;
-    for (size_t i = 0; i < n && st == TG_OK; i++) {
-        tg_reset_item item = items[i];
-        item.slot = p->ids[item.slot];
-        st = tg_fleet_reset(p->fleet, &item, false, deadline, err);
-    }
-    tg_pool_unlock(p);
-    uv_async_send(&p->wake);
-    return st;
-}
-
-tg_status tg_pool_step(tg_pool *p, const tg_step_item *items, size_t n, tg_error *err) {
-    tg_status st = TG_OK;
-    tg_pool_lock(p);
-    for (size_t i = 0; i < n && st == TG_OK; i++) {
-        st = check_call(p, items[i].slot, n, err);
-        size_t len = items[i].n_tokens;
-        if (st == TG_OK && (len == 0 || len > TG_LIMIT_TOKENS))
-            st = tg_fail(err, TG_USAGE, "slot %u: a step has 1 to %d tokens, not %zu",
-                         items[i].slot, TG_LIMIT_TOKENS, len);
-    }
-    uint64_t deadline = tg_clock_ms() + (uint64_t)p->opts.call_timeout_ms;
-    for (size_t i = 0; i < n && st == TG_OK; i++) {
-        tg_step_item item = items[i];
-        item.slot = p->ids[item.slot];
-        st = tg_fleet_step(p->fleet, &item, false, deadline, err);
-    }
-    tg_pool_unlock(p);
-    uv_async_send(&p->wake);
-    return st;
-}
-
-static void give_back(tg_pool *p) {
-    if (!p->shown) return;
-    p->shown->next = p->spare;
-    p->spare = p->shown;
-    p->shown = NULL;
-}
-
-static void take_event(tg_pool *p, tg_pool_event *event) {
-    tg_pool_node *n = p->events;
-    p->events = n->next;
-    if (!p->events) p->last_event = NULL;
-    p->n_events--;
-    n->next = NULL;
-    p->shown = n;
-    *event = n->event;
-}
-
-tg_status tg_pool_wait(tg_pool *p, tg_pool_event *event, int timeout_ms, tg_error *err) {
-    uint64_t deadline = tg_clock_ms() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0);
-    tg_status st = TG_OK;
-    tg_pool_lock(p);
-    give_back(p);
-    while (!p->events && st == TG_OK) {
-        size_t calls = stats_of(p).calls;
-        if (calls == 0) {
-            st = tg_fail(err, TG_TIMEOUT, "no reset or step is under way");
-        } else if (!wait_until(p, deadline)) {
-            st = tg_fail(err, TG_TIMEOUT, "nothing finished within %d ms (%zu calls under way)",
-                         timeout_ms, calls);
-        }
-    }
-    if (st == TG_OK) take_event(p, event);
-    tg_pool_unlock(p);
-    return st;
 }

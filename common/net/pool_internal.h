@@ -1,5 +1,5 @@
-/* What the files of the pool share: pool.c (opening, slots, calls, events) and pool_asks.c (blocking questions). The fleet
- * runs on an own thread; the mutex is held by whoever touches it. */
+/* What the files of the pool share: pool.c (opening, the thread), pool_calls.c (slots, calls), pool_events.c (what has
+ * finished) and pool_asks.c (blocking questions). The fleet runs on an own thread; the mutex is held by whoever touches it. */
 #ifndef TG_NET_POOL_INTERNAL_H
 #define TG_NET_POOL_INTERNAL_H
 
@@ -45,5 +45,8 @@ void tg_pool_events_free(tg_pool *p);
 
 void tg_pool_lock(const tg_pool *p);
 void tg_pool_unlock(const tg_pool *p);
+/* Mutex held. Waits for a change; false when the (monotonic) time is over. */
+bool tg_pool_wait_until(tg_pool *p, uint64_t deadline_ms);
+tg_fleet_stats tg_pool_stats_of(const tg_pool *p);
 
 #endif

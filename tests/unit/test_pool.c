@@ -1,6 +1,8 @@
 /* The worker pool: what it does with workers that behave, and what it says when something cannot be repaired. The measure is a transcript
  * (tests/support/pool_play.h), which must not depend on the workers. */
 #include "common/base/clock.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
 #include "common/net/pool.h"
 #include "proto/codec.h"
 #include "tests/support/fake_worker.h"
@@ -8,6 +10,7 @@
 #include "tests/support/tg_test.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* ---- normal --------------------------------------------------------------------------------- */
@@ -151,6 +154,24 @@ TEST(rewards_that_are_not_deterministic_come_from_the_log) {
     tg_pool_close(&pool);
     tg_fake_stop(&a, false);
     tg_fake_stop(&b, true);
+}
+
+/* Nobody comes: after three seconds it says where it waits, and then that it has waited in vain. */
+TEST(a_pool_says_where_it_waits_for_workers) {
+    tg_error err;
+    tg_pool *pool = NULL;
+    char path[600];
+    tg_buf said = {0};
+    snprintf(path, sizeof path, "%s/waiting.log", tg_test_tmpdir());
+    tg_pool_opts opts = {.bind = tg_play_address(), .open_timeout_ms = 3300};
+    CHECK_OK(tg_log_set_file(path, &err));
+    CHECK_EQ(tg_pool_open(&pool, &opts, &err), TG_UNAVAILABLE);
+    CHECK(strstr(err.msg, "0 of 1 workers joined at ipc://"));
+    CHECK_OK(tg_log_set_file(NULL, &err));
+    REQUIRE_OK(tg_file_read(path, 1 << 16, &said, &err));
+    CHECK(said.data && strstr(said.data, "waiting for workers at ipc://") &&
+          strstr(said.data, "--connect ADDRESS"));
+    tg_buf_fini(&said);
 }
 
 TEST(a_call_without_an_answer_ends_at_its_deadline) {
