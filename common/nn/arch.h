@@ -29,6 +29,7 @@ typedef enum tg_rope_kind {
 
 typedef struct tg_rope {
     int dims;   /* floats of a head that are turned; 0: no rotary positions */
+    bool odd;   /* config.json says one less, which is what the waves are spread over */
     bool pairs; /* neighbouring floats form a pair; else one of each half */
     tg_rope_kind kind;
     float theta, factor;
@@ -42,6 +43,11 @@ typedef struct tg_rope {
     float stretch[TG_ROPE_STRETCHES]; /* long: (dims / 2) of wave lengths, */
     float long_stretch[TG_ROPE_STRETCHES]; /* and of those in longer texts */
 } tg_rope;
+
+/* Of how many floats the waves are spread. */
+static inline int tg_rope_span(const tg_rope *r) {
+    return r->dims - r->odd;
+}
 
 /* All zeros where a field is not set: GPT-2's ways. Of a seq2seq model these are the decoder's; the encoder's are tg_arch_encoder's,
  * which differ in what the fields enc_... say. */

@@ -26,6 +26,7 @@ void tg_classifier_destroy(tg_classifier **classifier) {
 
 static tg_status read_names(tg_classifier *c, const tg_config_json *config, tg_error *err) {
     const json_t *names = json_object_get(config->root, "id2label");
+    if (json_object_size(names) != (size_t)c->n_labels) names = NULL; /* of other labels */
     c->labels = tg_alloc_array((size_t)c->n_labels, sizeof *c->labels);
     if (!c->labels) return tg_fail_nomem(err, (size_t)c->n_labels * sizeof *c->labels);
     for (int i = 0; i < c->n_labels; i++) {

@@ -37,13 +37,13 @@ static float yarn(const tg_rope *r, float wave, int j) {
 /* In a long text the base grows with it, so that the slowest wave still turns about as far as it was trained to. */
 static float dynamic_base(const tg_rope *r, int length) {
     const float ratio = r->factor * (float)length / (float)r->original_positions - r->excess;
-    return r->theta * (float)pow((double)ratio, r->dims / (r->dims - 2.0));
+    return r->theta * (float)pow((double)ratio, tg_rope_span(r) / (tg_rope_span(r) - 2.0));
 }
 
 static float frequency(const tg_rope *r, int length, int j) {
     const bool grown = tg_rope_varies(r) && length > r->original_positions;
     const float base = grown && r->kind == TG_ROPE_DYNAMIC ? dynamic_base(r, length) : r->theta;
-    const float exponent = (float)(2 * j) / (float)r->dims;
+    const float exponent = (float)(2 * j) / (float)tg_rope_span(r);
     const float wave = (float)pow((double)base, (double)exponent), freq = 1 / wave;
     switch (r->kind) {
     case TG_ROPE_DEFAULT:

@@ -51,7 +51,7 @@ static tg_status check_weights(const tg_run_config *c, const tg_train_settings *
 static tg_status plan_memory(const tg_run_config *c, const tg_train_settings *s, tg_buf *out,
                              tg_error *err) {
     tg_tokenizer *tokenizer = NULL;
-    tg_arch arch;
+    tg_arch arch = {0};
     char *folder = NULL;
     tg_status st = open_tokenizer(c, &tokenizer, err);
     if (st == TG_OK) st = tg_run_arch(c->root, s, tokenizer, &arch, &folder, err);

@@ -128,7 +128,9 @@ static void decay(const job *j) {
     float factor = (float)(pow(j->s->decay_factor, (double)past) - 1);
     for (int i = 0; i < j->s->n_eos; i++) {
         int32_t eos = j->s->eos_ids[i];
-        if (eos < j->V && isfinite(j->scores[eos]))
+        bool again = false; /* a list may name one twice: it gets one bonus */
+        for (int k = 0; k < i; k++) again = again || j->s->eos_ids[k] == eos;
+        if (!again && eos < j->V && isfinite(j->scores[eos]))
             j->scores[eos] += fabsf(j->scores[eos]) * factor;
     }
 }

@@ -103,6 +103,8 @@ def compare_outputs(got, want, offsets, failures):
 def compare_saved(model, folder, batch, failures):
     again = reopen(AutoModel if model.base_model is model else AutoModelForSequenceClassification, folder, failures)
     compare_results(model, again, [dict(input_ids=torch.tensor([batch[0][begin:end]])) for begin, end in zip(batch[2], batch[2][1:])], failures)
+    if again.config.architectures != [type(model).__name__]:
+        failures.append(f"saved folder: architectures {again.config.architectures}, expected {type(model).__name__}")
 
 
 def run_encoder(folder, want, scratch, failures, saved, backends=("cpu",)):

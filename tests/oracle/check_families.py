@@ -18,13 +18,14 @@ LISTS = ("tokens", "offsets", "act_row", "act_token", "dlogp", "dentropy", "dval
 def rope(r, positions, head_dim, partial=None):
     """partial: of families that turn a part of each head."""
     kind = r.choice(["default", "linear", "dynamic", "llama3", "yarn", "longrope", "proportional"])
-    if kind == "dynamic" and head_dim * (partial or 1) <= 2:  # transformers divides by zero
+    turned = int(head_dim * (partial or 1))
+    if (kind == "dynamic" and turned == 2) or (kind == "yarn" and turned % 2):  # transformers divides by zero, or has too few ramps
         kind = "linear"
     out = dict(rope_type=kind, rope_theta=r.choice([100.0, 10000.0, 1e6]))
     if kind != "default" and (kind != "longrope" or r.random() < 0.5):
         out["factor"] = r.choice([2.0, 4.0, 8.0])
     if kind == "longrope":
-        pairs = int(head_dim * (partial or 1)) // 2
+        pairs = (turned + 1) // 2
         out.update(short_factor=[r.uniform(1, 3) for _ in range(pairs)], long_factor=[r.uniform(3, 9) for _ in range(pairs)],
                    original_max_position_embeddings=max(4, r.choice([positions, positions // 2])), **r.choice([{}, dict(attention_factor=1.2)]))
     if kind == "llama3":
@@ -93,7 +94,7 @@ def random_settings(r, family):
         return dict(common, hidden_size=width, num_hidden_layers=layers, num_attention_heads=heads, intermediate_size=30,
                     max_position_embeddings=positions, use_parallel_residual=r.random() < 0.6, attention_bias=r.random() < 0.7,
                     hidden_act=r.choice(["gelu", "gelu_new", "gelu_fast"]),
-                    rope_parameters=rope(r, positions, head_dim, r.choice([0.5, 1.0])))
+                    rope_parameters=rope(r, positions, head_dim, r.choice([0.25, 0.5, 0.9, 1.0])))
     if family == "opt":
         return dict(common, hidden_size=width, num_hidden_layers=layers, num_attention_heads=heads, ffn_dim=30,
                     word_embed_proj_dim=r.choice([width, width, max(1, width // 2), 3, 4 * width + 5]), do_layer_norm_before=r.random() < 0.6,

@@ -152,9 +152,13 @@ CASES = {
     "mask-neox": ("lm", "gpt_neox", add({"gpt_neox.layers.*.attention.bias": MASK.byte()})),
     "angles-neox": ("lm", "gpt_neox", add({"gpt_neox.layers.*.attention.rotary_emb.inv_freq": torch.ones(2), "gpt_neox.rotary_emb.inv_freq": torch.ones(2)})),
     "angles-qwen2": ("lm", "qwen2", add({"model.layers.*.self_attn.rotary_emb.inv_freq": torch.ones(2)})),
+    "second-head-gpt2": ("lm", "gpt2", add({"multiple_choice_head.summary.weight": torch.ones(1, 32),
+                                            "multiple_choice_head.summary.bias": torch.ones(1)})),
     "version-opt": ("lm", "opt", add({"model.decoder.version": torch.tensor([3.0])})),
     "numbers-of-positions": ("labels", "bert", add({"bert.embeddings.position_ids": torch.arange(66)[None]})),
     "judge-with-its-old-head": ("labels", "gptj", add({"lm_head.weight": torch.ones(61, 16), "lm_head.bias": torch.ones(61)})),
+    "more-labels-than-names": ("labels", "roberta", lambda f: f.configure(num_labels=3, id2label={"0": "a", "1": "b"}, label2id={"a": 0, "b": 1})),
+    "fewer-labels-than-names": ("labels", "gpt2", lambda f: f.configure(num_labels=3, id2label={str(i): str(i) for i in range(5)}, label2id=None)),
     "gamma-beta": ("labels", "bert", lambda f: f.store({k.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta"): v
                                                        for k, v in f.tensors.items()})),
     "states-without-pooler": ("states", "bert", lambda f: f.store({k: v for k, v in f.tensors.items() if "pooler" not in k})),

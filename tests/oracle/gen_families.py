@@ -61,9 +61,12 @@ GOLDENS = {
                          rope_parameters=dict(full_attention=dict(rope_type="longrope", rope_theta=50.0, short_factor=[1.0, 1.5, 2.0, 2.5],
                                                                   long_factor=[1.5, 3.0, 5.0, 8.0], original_max_position_embeddings=5),
                                               sliding_attention=dict(rope_type="dynamic", rope_theta=20.0, factor=2.0))),
+    "gpt_neox_odd": dict(vocab_size=23, hidden_size=28, num_hidden_layers=2, num_attention_heads=2, intermediate_size=20,
+                         max_position_embeddings=24, rope_parameters=dict(rope_type="linear", rope_theta=100.0, factor=2.0,
+                                                                          partial_rotary_factor=0.4), **IDS),  # 5 of 14, in 3 pairs
 }
 FAMILIES = {"opt_350m": "opt", "opt_plain": "opt", "bloom_stream": "bloom", "llama_long": "llama", "qwen3_proportional": "qwen3",
-            "opt_wide": "opt", "qwen2_pad": "qwen2", "gemma3_grown": "gemma3_text"}  # where it is not the golden's name
+            "opt_wide": "opt", "qwen2_pad": "qwen2", "gpt_neox_odd": "gpt_neox", "gemma3_grown": "gemma3_text"}  # where it is not the golden's name
 
 
 def random_model(family, seed, settings, scale=0.15):

@@ -25,6 +25,10 @@ TEST(gpt_neox_as_in_transformers) {
     tg_golden_check("golden/families/gpt_neox", 2e-5, 1e-3);
 }
 
+TEST(gpt_neox_that_turns_an_odd_part_of_heads_as_in_transformers) {
+    tg_golden_check("golden/families/gpt_neox_odd", 2e-5, 1e-3);
+}
+
 TEST(opt_as_in_transformers) {
     tg_golden_check("golden/families/opt", 2e-5, 1e-3);
 }
@@ -126,12 +130,12 @@ TEST(blenderbot_small_as_in_transformers) {
 }
 
 static const char *const names[] = {
-    "gpt_neo",     "gptj",      "gpt_neox",     "opt",        "opt_350m",
-    "bloom",       "llama",     "mistral",      "qwen2",      "qwen3",
-    "gemma",       "gemma2",    "t5",           "mt5",        "bart",
-    "mbart",       "marian",    "pegasus",      "blenderbot", "blenderbot-small",
-    "gemma3_text", "opt_plain", "bloom_stream", "llama_long", "qwen3_proportional",
-    "opt_wide"};
+    "gpt_neo",     "gptj",        "gpt_neox",     "opt",        "opt_350m",
+    "bloom",       "llama",       "mistral",      "qwen2",      "qwen3",
+    "gemma",       "gemma2",      "t5",           "mt5",        "bart",
+    "mbart",       "marian",      "pegasus",      "blenderbot", "blenderbot-small",
+    "gemma3_text", "opt_plain",   "bloom_stream", "llama_long", "qwen3_proportional",
+    "opt_wide",    "gpt_neox_odd"};
 enum { N_NAMES = sizeof names / sizeof *names };
 
 static const char *golden(const char *family) {
@@ -175,6 +179,30 @@ TEST(saved_and_opened_again_it_is_the_same_model) {
     tg_backend_close(&be);
 }
 
+/* gelu_new is the same function with other last bits. */
+TEST(gemma_that_names_no_activation_is_saved_with_its_default) {
+    static const char *const gemmas[] = {"gemma", "gemma2", "gemma3_text"};
+    tg_backend *be = NULL;
+    CHECK_OK(tg_backend_open(&be, "cpu", 1, &err));
+    for (size_t i = 0; i < sizeof gemmas / sizeof *gemmas; i++) {
+        tg_model *m = NULL;
+        char folder[700], path[720];
+        snprintf(folder, sizeof folder, "%s/%s.act", tg_test_tmpdir(), gemmas[i]);
+        CHECK_OK(tg_model_open(&m, be, golden(gemmas[i]), 0, 1, &err));
+        if (!m) continue;
+        free(m->config_text);
+        m->config_text = NULL;
+        CHECK_OK(tg_model_save(m, folder, &err));
+        snprintf(path, sizeof path, "%s/config.json", folder);
+        tg_buf text = {0};
+        CHECK_OK(tg_file_read(path, 1 << 20, &text, &err));
+        CHECK(text.data && strstr(text.data, "\"gelu_pytorch_tanh\""));
+        tg_buf_fini(&text);
+        tg_model_destroy(&m);
+    }
+    tg_backend_close(&be);
+}
+
 /* A family's golden config.json with one key changed. */
 static tg_status load_changed(tg_arch *arch, const char *family, const char *key,
                               const char *value) {
@@ -189,6 +217,31 @@ static tg_status load_changed(tg_arch *arch, const char *family, const char *key
     CHECK(!json_dump_file(o, path, 0));
     json_decref(o);
     return tg_arch_load(arch, folder, &err);
+}
+
+/* A quarter of two floats is none: nothing is said of the angles, and the default is the same quarter. */
+TEST(heads_too_small_to_turn_are_saved_and_opened_again) {
+    static const char config[] =
+        "{\"model_type\": \"gpt_neox\", \"vocab_size\": 11, \"hidden_size\": 4, "
+        "\"num_hidden_layers\": 1, \"num_attention_heads\": 2, \"intermediate_size\": 8, "
+        "\"max_position_embeddings\": 16}";
+    tg_backend *be = NULL;
+    tg_model *m = NULL;
+    tg_arch arch;
+    char folder[700], path[800];
+    snprintf(folder, sizeof folder, "%s/small_heads", tg_test_tmpdir());
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    CHECK_OK(tg_dir_create(folder, &err));
+    CHECK_OK(tg_file_write_atomic(path, config, sizeof config - 1, &err));
+    REQUIRE_OK(tg_arch_load(&arch, folder, &err));
+    CHECK_EQ(arch.rope.dims, 0);
+    CHECK_OK(tg_backend_open(&be, "cpu", 1, &err));
+    CHECK_OK(tg_model_create(&m, be, &arch, 0, 1, &err));
+    CHECK_OK(tg_model_save(m, folder, &err));
+    CHECK_OK(tg_arch_load(&arch, folder, &err));
+    CHECK_EQ(arch.rope.dims, 0);
+    tg_model_destroy(&m);
+    tg_backend_close(&be);
 }
 
 TEST(answers_begin_with_bos_where_no_start_is_named) {

@@ -91,6 +91,23 @@ TEST(minimum_length_forbids_eos) {
     CHECK_EQ(sample(&s, logits, 3, history, 3, 2, 0).token, 1);
 }
 
+TEST(a_growing_bonus_counts_an_eos_once) {
+    tg_gen_settings s = defaults();
+    s.decay_start = 1;
+    s.decay_factor = 1.5;
+    s.do_sample = true;
+    s.top_k = 0;
+    s.n_eos = 3;
+    s.eos_ids[0] = s.eos_ids[2] = 1; /* named twice */
+    s.eos_ids[1] = 2;
+    const float logits[3] = {1, 2, -2};
+    const int32_t history[3] = {0, 0, 0};
+    /* one token past the start: 2 + 2 * 0.5 and -2 + 2 * 0.5 */
+    double z = exp(1.0) + exp(3.0) + exp(-1.0);
+    CHECK_NEAR(sample(&s, logits, 3, history, 3, 2, 0).sample_logp, 1 - log(z), 1e-6);
+    CHECK_NEAR(sample(&s, logits, 3, history, 3, 2, 0.5).sample_logp, 3 - log(z), 1e-6);
+}
+
 TEST(repetition_penalty_counts_a_token_once) {
     tg_gen_settings s = defaults();
     s.repetition_penalty = 2;

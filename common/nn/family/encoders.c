@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The number of labels: of id2label, else num_labels, else 2, as transformers has it. */
+/* The number of labels: num_labels, else of id2label, else 2, as transformers has it. */
 tg_status tg_labels_read(tg_arch *a, const tg_config_json *c, tg_error *err) {
     json_t *names = json_object_get(c->root, "id2label");
     if (names && !json_is_object(names) && !json_is_null(names))
         return tg_fail(err, TG_DATA, "%s: id2label: expected an object", c->path);
-    a->n_labels = (int)json_object_size(names);
-    if (a->n_labels) return TG_OK;
-    return tg_config_json_int(c, "num_labels", NULL, 1, 1 << 16, 2, &a->n_labels, err);
+    const size_t named = json_object_size(names);
+    return tg_config_json_int(c, "num_labels", NULL, 1, 1 << 16, named ? (int64_t)named : 2,
+                              &a->n_labels, err);
 }
 
 static tg_status read_head(tg_arch *a, const tg_config_json *c, const char *classes,

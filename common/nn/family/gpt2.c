@@ -30,8 +30,10 @@ static const tg_family_tensor tensors[] = {
 };
 #undef H
 
-/* The causal mask, which files written before transformers 4.26 carry. */
-static const char *const ignored[] = {"h.%d.attn.bias", "h.%d.attn.masked_bias", NULL};
+/* The causal mask, which files written before transformers 4.26 carry; the second head of GPT2DoubleHeadsModel, whose first writes text. */
+static const char *const ignored[] = {"h.%d.attn.bias", "h.%d.attn.masked_bias",
+                                      "multiple_choice_head.summary.weight",
+                                      "multiple_choice_head.summary.bias", NULL};
 
 static tg_status read_sizes(tg_arch *a, const tg_config_json *c, tg_error *err) {
     static const struct {

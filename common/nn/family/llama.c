@@ -242,8 +242,15 @@ static bool write_qwen3(const tg_arch *a, json_t *o) {
     return write_qwen(a, qwen3_keys, o, "Qwen3ForCausalLM");
 }
 
+/* Where config.json leaves the function open, by the name of their default: the last bits of its other name's results differ. */
+static bool write_gelu(const tg_arch *a, json_t *o, const char *key) {
+    return a->act != TG_ACT_GELU_TANH || json_object_get(o, key) ||
+           !json_object_set_new(o, key, json_string("gelu_pytorch_tanh"));
+}
+
 static bool write_gemma(const tg_arch *a, json_t *o) {
-    return tg_rope_write(a, o) && tg_keys_write(gemma_keys, a, o, "GemmaForCausalLM");
+    return write_gelu(a, o, "hidden_act") && tg_rope_write(a, o) &&
+           tg_keys_write(gemma_keys, a, o, "GemmaForCausalLM");
 }
 
 /* transformers takes whole numbers only, and the root of this one was kept in f32. */
@@ -261,7 +268,8 @@ static bool write_no_cap(json_t *o, const char *key, float cap) {
 
 static bool write_gemma_layers(const tg_arch *a, const tg_key *keys, json_t *o,
                                const char *class_name) {
-    if (!write_no_cap(o, "final_logit_softcapping", a->logit_softcap) ||
+    if (!write_gelu(a, o, "hidden_activation") ||
+        !write_no_cap(o, "final_logit_softcapping", a->logit_softcap) ||
         !write_no_cap(o, "attn_logit_softcapping", a->attn_softcap))
         return false;
     if (!json_object_get(o, "query_pre_attn_scalar") &&
@@ -276,7 +284,9 @@ static bool write_gemma2(const tg_arch *a, json_t *o) {
 }
 
 static bool write_gemma3_text(const tg_arch *a, json_t *o) {
-    return write_gemma_layers(a, gemma3_keys, o, "Gemma3ForCausalLM");
+    /* with labels it becomes ...ForSequenceClassification, which without Text is the model that sees */
+    return write_gemma_layers(a, gemma3_keys, o,
+                              a->labels ? "Gemma3TextForCausalLM" : "Gemma3ForCausalLM");
 }
 
 #define FAMILY(id, text, table)                                                                    \

@@ -89,14 +89,18 @@ static tg_status read_angles(tg_arch *a, json_t *object, const tg_config_json *c
     if (st != TG_OK) return st;
     const double part = part_of(&sub, c, s); /* times a size it is cut: every bit counts */
     r->dims = (int)((double)a->head_dim * (partly ? part : 1));
+    r->odd = partly && r->dims % 2 && r->dims < a->head_dim;
+    r->dims += r->odd;
     st = tg_rope_scaling_read(a, &sub, c, part, err);
     if (st == TG_OK && !partly) st = check_whole(r, turned, c, err);
     if (st != TG_OK) return st;
-    if (r->dims < 2 || r->dims % 2)
+    if (partly && !r->dims && r->kind == TG_ROPE_DEFAULT)
+        return TG_OK; /* heads so small turn not at all */
+    if (r->dims < 2 || r->dims % 2 || (r->odd && r->kind == TG_ROPE_YARN))
         return tg_fail(err, TG_DATA,
                        "%s: %d rotary dimensions of a head of %d: expected an even "
                        "number",
-                       c->path, r->dims, a->head_dim);
+                       c->path, tg_rope_span(r), a->head_dim);
     return TG_OK;
 }
 
@@ -184,6 +188,7 @@ bool tg_rope_write(const tg_arch *a, json_t *o) {
     if (a->stretched_positions && !json_object_get(o, positions) &&
         json_object_set_new(o, positions, json_integer(a->stretched_positions)))
         return false;
+    if (!a->rope.dims) return true; /* the default part of heads so small is none */
     for (size_t i = 0; i < TG_COUNT_OF(keys); i++)
         if (json_object_get(o, keys[i])) return true;
     json_t *p = tg_rope_scaling_object(a, &a->rope);

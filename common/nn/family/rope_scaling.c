@@ -116,7 +116,7 @@ static tg_status read_longrope(tg_rope *r, const tg_config_json *sub, tg_error *
 
 /* emozilla's NTK scaling; the exponent of its base is dims / (dims - 2). */
 static tg_status read_dynamic(tg_arch *a, const tg_config_json *sub, tg_error *err) {
-    if (a->rope.dims == 2)
+    if (tg_rope_span(&a->rope) == 2)
         return tg_fail(err, TG_DATA,
                        "%s: rope_parameters: \"dynamic\" of 2 rotary dimensions: expected more",
                        sub->path);
@@ -129,6 +129,7 @@ static tg_status read_dynamic(tg_arch *a, const tg_config_json *sub, tg_error *e
 static tg_status read_proportional(tg_arch *a, const tg_config_json *sub, double part,
                                    tg_error *err) {
     a->rope.dims = a->head_dim;
+    a->rope.odd = false;
     a->rope.angles = (int)floor(part * a->head_dim / 2);
     return tg_config_json_float(sub, "factor", 1e-3, 1e6, 1, &a->rope.factor, err);
 }
@@ -173,8 +174,8 @@ static json_t *stretches(const tg_rope *r, const float *of) {
 /* Which part of a head is turned; of a proportional one a little more, because readers round down. */
 static double part_of(const tg_arch *a, const tg_rope *r) {
     const bool more = r->kind == TG_ROPE_PROPORTIONAL && 2 * r->angles < a->head_dim;
-    double part = (more ? 2.0 * r->angles + 1 : r->dims) / a->head_dim;
-    if ((int)(part * a->head_dim) < r->dims && !more) part = nextafter(part, 1);
+    double part = (more ? 2.0 * r->angles + 1 : tg_rope_span(r)) / a->head_dim;
+    if ((int)(part * a->head_dim) < tg_rope_span(r) && !more) part = nextafter(part, 1);
     return part;
 }
 
