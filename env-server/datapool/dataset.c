@@ -2,6 +2,7 @@
 #include "env-server/datapool/dataset.h"
 
 #include "common/base/alloc.h"
+#include "common/base/check.h"
 #include "common/base/file.h"
 #include "common/base/str.h"
 #include "common/config/locate.h"
@@ -10,6 +11,8 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { MAX_COLUMNS = 96 }; /* of a pool and its filter */
 
 bool tg_split_named(const char *name, tg_split split) {
     static const char *const words[][7] = {
@@ -218,21 +221,33 @@ static tg_status not_found(const search *s, tg_error *err) {
     return TG_NOINPUT;
 }
 
+/* Those that the pool reads, and those that the config's filter looks at. */
+static tg_status list_columns(const tg_pool_common *o, const char *const *columns,
+                              const char **wanted, tg_arena *arena, tg_error *err) {
+    size_t n = 0;
+    for (; columns && columns[n]; n++) {
+        TG_ASSERT(n < MAX_COLUMNS);
+        wanted[n] = columns[n];
+    }
+    tg_status st = tg_filter_columns(o->filter, arena, wanted, &n, MAX_COLUMNS, err);
+    wanted[n] = NULL;
+    return st;
+}
+
 tg_status tg_dataset_open(tg_rowpool *p, const tg_dataset *d, tg_split split,
                           const char *const *columns, tg_error *err) {
     const tg_pool_common *o = p->common;
     const char *by_split[] = {NULL, o->train, o->val, o->test};
-    search s = {p, d, split, columns, {0}};
-    tg_status st;
+    const char *wanted[MAX_COLUMNS + 1];
+    tg_arena arena = {0};
+    search s = {p, d, split, columns ? wanted : NULL, {0}};
     bool named = o->train || o->val || o->test;
     if (!by_split[split] && !o->path && named && split != TG_SPLIT_TRAIN) return TG_OK;
-    if (by_split[split])
-        st = try_named(&s, by_split[split], err);
-    else if (o->path)
-        st = try_named(&s, o->path, err);
-    else
-        st = try_usual(&s, err);
+    tg_status st = list_columns(o, columns, wanted, &arena, err);
+    const char *path = by_split[split] ? by_split[split] : o->path;
+    if (st == TG_OK) st = path ? try_named(&s, path, err) : try_usual(&s, err);
     if (st == TG_OK && !found(&s)) st = not_found(&s, err);
     tg_buf_fini(&s.tried);
+    tg_arena_fini(&arena);
     return st;
 }

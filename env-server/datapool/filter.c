@@ -138,8 +138,27 @@ tg_status tg_filter_match(const tg_filter *f, const json_t *row, bool *keep, tg_
     return TG_OK;
 }
 
-size_t tg_filter_fields(const tg_filter *f, const char **names, size_t room) {
-    size_t n = 0;
-    for (; n < f->n && n < room; n++) names[n] = f->conditions[n].root;
-    return n;
+static bool is_listed(const char *const *names, size_t n, const char *name) {
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(names[i], name)) return true;
+    return false;
+}
+
+tg_status tg_filter_columns(const tg_node *node, tg_arena *arena, const char **columns, size_t *n,
+                            size_t room, tg_error *err) {
+    tg_filter f;
+    tg_status st = tg_filter_read(&f, node, err);
+    for (size_t i = 0; i < f.n && st == TG_OK; i++) {
+        const char *root = f.conditions[i].root;
+        if (is_listed(columns, *n, root)) continue;
+        if (*n == room)
+            st = tg_fail(err, TG_CONFIG, "datapool.args.filter: too many fields, \"%s\" and more",
+                         root);
+        else if (!(columns[*n] = tg_arena_strdup(arena, root)))
+            st = tg_fail_nomem(err, strlen(root));
+        else
+            (*n)++;
+    }
+    tg_filter_fini(&f);
+    return st;
 }

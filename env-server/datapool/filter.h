@@ -4,6 +4,7 @@
 #ifndef TG_ENV_FILTER_H
 #define TG_ENV_FILTER_H
 
+#include "common/base/arena.h"
 #include "common/base/status.h"
 #include "common/config/tree.h"
 
@@ -22,8 +23,9 @@ void tg_filter_fini(tg_filter *f);
 /* Does the row meet all conditions? TG_DATA: a field is a list or an object. */
 tg_status tg_filter_match(const tg_filter *f, const json_t *row, bool *keep,
                           tg_error *err) TG_MUST_CHECK;
-/* Appends the fields' first names (before a dot) to a NULL-terminated list with room for `room`
- * more; false: no room. Names live as long as the filter. */
-size_t tg_filter_fields(const tg_filter *f, const char **names, size_t room);
+/* Appends to *n columns, of which there is room for `room`, those that the filter `node` looks at: the fields' parts before a
+ * dot, each once, copied into the arena. TG_CONFIG: there are more. */
+tg_status tg_filter_columns(const tg_node *node, tg_arena *arena, const char **columns, size_t *n,
+                            size_t room, tg_error *err) TG_MUST_CHECK;
 
 #endif

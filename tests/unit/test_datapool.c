@@ -2,6 +2,7 @@
 #include "common/base/alloc.h"
 #include "common/base/arena.h"
 #include "common/base/file.h"
+#include "common/base/log.h"
 #include "env-server/datapool/datapool.h"
 #include "env-server/datapool/template.h"
 #include "tests/support/tg_test.h"
@@ -165,6 +166,38 @@ TEST(jsonl_splits) {
     CHECK_EQ(open_pool(&p, "{id: jsonl, args: {path: b, val: a}}", TG_SPLIT_TRAIN), TG_CONFIG);
 }
 
+/* Samples of a part of two rows; `log` gets what was said of it. */
+static uint64_t part_of_two(const char *rows, const char *ratios, tg_split split, tg_buf *log) {
+    char more[80];
+    const char *said = write_file("ratios.log", "");
+    tg_datapool p;
+    snprintf(more, sizeof more, "ratios: %s", ratios);
+    CHECK_OK(tg_log_set_file(said, &err));
+    CHECK_OK(open_jsonl(&p, rows, more, split));
+    uint64_t n = p.count;
+    tg_datapool_close(&p);
+    CHECK_OK(tg_log_set_file(NULL, &err));
+    tg_buf_fini(log);
+    CHECK_OK(tg_file_read(said, 1 << 16, log, &err));
+    return n;
+}
+
+/* A part that has a ratio but no sample is said by name. */
+TEST(jsonl_ratios) {
+    const char *f = write_file("l.jsonl", "{\"prompt\": \"x\"}\n{\"prompt\": \"y\"}\n");
+    tg_buf log = {0};
+    CHECK_EQ(part_of_two(f, "[0.5, 0.4, 0]", TG_SPLIT_TRAIN, &log), 1);
+    CHECK_EQ(log.len, 0);
+    CHECK_EQ(part_of_two(f, "[0.5, 0.4, 0]", TG_SPLIT_TEST, &log), 0); /* none is wanted */
+    CHECK_EQ(log.len, 0);
+    CHECK_EQ(part_of_two(f, "[0.5, 0.4, 0]", TG_SPLIT_VAL, &log), 0);
+    CHECK(log.len && strstr(log.data, "datapool.args.ratios: 0.4 of 2 samples is less than one: "
+                                      "the val split is empty"));
+    CHECK_EQ(part_of_two(f, "[0.3, 0.7]", TG_SPLIT_TRAIN, &log), 0);
+    CHECK(log.len && strstr(log.data, "the train split is empty"));
+    tg_buf_fini(&log);
+}
+
 TEST(jsonl_weights) {
     const char *f =
         write_file("i.jsonl", "{\"prompt\": \"x\", \"w\": 2.5}\n{\"prompt\": \"y\", \"w\": 0}\n");
@@ -174,8 +207,15 @@ TEST(jsonl_weights) {
     CHECK_OK(p.ops->weight(p.state, 0, &w, &err));
     CHECK_NEAR(w, 2.5, 0);
     tg_datapool_close(&p);
-    const char *g = write_file("j.jsonl", "{\"prompt\": \"x\", \"w\": -1}\n");
-    CHECK_EQ(open_jsonl(&p, g, "weight: w", TG_SPLIT_TRAIN), TG_DATA);
+    static const char *const bad[] = {"-1", "\"-0.5\"", "\"1e999\"", "\"inf\"", "\"nan\"", "[]"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char row[80];
+        snprintf(row, sizeof row, "{\"prompt\": \"x\", \"w\": %s}\n", bad[i]);
+        const char *g = write_file("j.jsonl", row);
+        tg_check(open_jsonl(&p, g, "weight: w", TG_SPLIT_TRAIN) == TG_DATA, __FILE__, __LINE__,
+                 "weight %s is taken", bad[i]);
+        CHECK(strstr(err.msg, "field \"w\" is not a finite number of at least 0"));
+    }
 }
 
 TEST(jsonl_survives_every_failing_allocation) {

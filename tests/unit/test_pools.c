@@ -195,6 +195,55 @@ TEST(usual_places_and_left_out_splits) {
     json_decref(args);
 }
 
+/* How many samples a pool has of rows-parquet/all.parquet, whose columns are q, a, lang, score; -1: the config is refused. */
+static int64_t filtered(const char *pool, json_t *args, json_t *filter) {
+    char path[512];
+    tg_arena arena = {0};
+    tg_datapool p;
+    tg_error err = {0};
+    snprintf(path, sizeof path, "%s/rows-parquet/all.parquet", tg_test_path("golden/pools"));
+    json_object_set_new(args, "path", json_string(path));
+    json_object_set_new(args, "filter", filter);
+    tg_status st = pool_case_open(pool, args, NULL, TG_SPLIT_TRAIN, &arena, &p, &err);
+    int64_t n = st == TG_OK ? (int64_t)p.count : st == TG_CONFIG ? -1 : 0;
+    if (st == TG_CONFIG) CHECK(strstr(err.msg, "datapool.args.filter: too many fields"));
+    tg_datapool_close(&p);
+    tg_arena_fini(&arena);
+    json_decref(args);
+    return n;
+}
+
+/* Conditions that each row meets: of n fields, or n times of one. */
+static json_t *many(size_t n, bool fields, const char *last) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, fields ? json_sprintf("absent%zu != 1", i)
+                                           : json_sprintf("score >= %d", -(int)i));
+    json_array_append_new(list, json_string(last));
+    return list;
+}
+
+TEST(a_filter_reads_all_its_columns) {
+    for (size_t n = 1; n <= 60; n++) {
+        CHECK_EQ(
+            filtered("parquet", json_pack("{s:s}", "prompt", "q"), many(n, true, "lang == de")), 3);
+        CHECK_EQ(filtered("parquet", json_pack("{s:s}", "prompt", "q"),
+                          many(5 * n, false, "lang == de")),
+                 3);
+    }
+    CHECK_EQ(filtered("parquet", json_pack("{s:s}", "prompt", "q"), many(64, true, "lang == de")),
+             -1);
+}
+
+/* A pool of a certain data set reads few columns, and what the filter asks for besides. */
+TEST(a_filter_may_ask_for_columns_of_no_other_use) {
+    CHECK_EQ(filtered("wmt16",
+                      json_pack("{s:s, s:s, s:s}", "wmt_id", "wmt16", "source_language", "q",
+                                "target_language", "a"),
+                      json_string("lang == de")),
+             3);
+}
+
 typedef struct reading {
     const tg_datapool *pool;
     uint64_t first;
