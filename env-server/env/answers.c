@@ -158,13 +158,16 @@ tg_status tg_env_metric(const tg_env *env, const tg_metric_request *req, tg_aren
 
 /* ---- rewards ------------------------------------------------------------------------------- */
 
-void tg_env_combine(const tg_env *env, const tg_reward_value *values, tg_reward_value *total) {
+const char *tg_env_combine(const tg_env *env, const tg_reward_value *values,
+                           tg_reward_value *total) {
     *total = (tg_reward_value){TG_REWARD_OK, 0};
     for (size_t k = 0; k < env->n_rewards; k++) {
         if (values[k].status != TG_REWARD_OK && total->status == TG_REWARD_OK)
             total->status = values[k].status;
         total->value += env->rewards[k].weight * values[k].value;
     }
-    if (total->status == TG_REWARD_OK && !isfinite(total->value)) total->status = TG_REWARD_INVALID;
+    bool overflow = total->status == TG_REWARD_OK && !isfinite(total->value);
+    if (overflow) total->status = TG_REWARD_INVALID;
     if (total->status != TG_REWARD_OK) total->value = (double)NAN;
+    return overflow ? "the weighted sum of the rewards is not a finite number" : "";
 }

@@ -78,8 +78,10 @@ tg_status tg_env_metric(const tg_env *env, const tg_metric_request *req, tg_aren
 tg_status tg_env_score(const tg_env *env, const tg_score_request *req, tg_arena *arena,
                        tg_score_reply *out, tg_error *err) TG_MUST_CHECK;
 
-/* Weighted sum of one token's n_rewards values; the first status that is not OK is the total's. */
-void tg_env_combine(const tg_env *env, const tg_reward_value *values, tg_reward_value *total);
+/* Weighted sum of one token's n_rewards values; the first status that is not OK is the total's. Says why the sum is not one where none of
+ * the values does, else "". */
+const char *tg_env_combine(const tg_env *env, const tg_reward_value *values,
+                           tg_reward_value *total);
 
 /* The wire's code for a failed call. */
 tg_code tg_env_code(tg_status status);

@@ -80,12 +80,13 @@ static tg_status collect_result(scoring *s, size_t i, uint64_t id, tg_score_resu
         parts[s->n_rewards + k].name = tg_arena_strdup(s->arena, s->details[i].items[k].name);
         if (!parts[s->n_rewards + k].name) return tg_fail_nomem(err, TG_LIMIT_NAME);
     }
+    const char *why = "";
     if (s->whole)
-        tg_env_combine(s->env, values, &total);
+        why = tg_env_combine(s->env, values, &total);
     else
         total = values[0];
     *out = (tg_score_result){.id = id, .status = total.status, .value = total.value};
-    out->message = s->messages[i];
+    out->message = *why ? why : s->messages[i];
     out->components = parts, out->n_components = s->n_rewards + more;
     return TG_OK;
 }

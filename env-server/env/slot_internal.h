@@ -1,4 +1,5 @@
-/* What slot.c (reset, step) and slot_restore.c (episodes from a log) share. */
+/* What the files of a slot share: slot.c (memory, reset), slot_step.c (the step), slot_score.c and slot_ahead.c (its rewards),
+ * slot_text.c (its text) and slot_restore.c (episodes from a log). */
 #ifndef TG_ENV_SLOT_INTERNAL_H
 #define TG_ENV_SLOT_INTERNAL_H
 

@@ -17,6 +17,8 @@ static tg_status replay(const tg_env *env, tg_slot *s, const int32_t *tokens, co
         if (tokens[i] < 0 || tokens[i] >= (int64_t)env->spec.vocab_size)
             return tg_fail(err, TG_USAGE, "token %d is not in the vocabulary of %u tokens",
                            tokens[i], env->spec.vocab_size);
+        if (isinf(rewards[i]))
+            return tg_fail(err, TG_USAGE, "the reward of token %zu is infinite", i);
         if (!tg_ids_push(&s->context, tokens[i])) return tg_fail_nomem(err, n * sizeof *tokens);
         stop = tg_slot_ends(env, s);
         s->rewards[i] = rewards[i];
@@ -81,7 +83,8 @@ static tg_code refuse(tg_slot *s, tg_code code, const char *why, tg_restore_resu
 void tg_slot_restore(const tg_env *env, tg_slot *s, const tg_restore_item *item,
                      tg_restore_result *out) {
     TG_ASSERT(s->state != TG_SLOT_SCORING);
-    *out = (tg_restore_result){.slot = item->slot, .episode = item->episode, .message = ""};
+    *out = (tg_restore_result){.slot = item->slot, .episode = item->episode};
+    out->message = out->sample_id = "";
     tg_reset_item reset = {.slot = item->slot,
                            .episode = item->episode,
                            .seed = item->seed,
@@ -107,6 +110,11 @@ void tg_slot_restore(const tg_env *env, tg_slot *s, const tg_restore_item *item,
         return;
     }
     keep_reply(env, s, item->n_tokens);
+    tg_snapshot now;
+    tg_slot_snapshot(env, s, &now);
+    out->sample_id = now.sample_id;
+    out->prompt = now.prompt, out->n_prompt = now.n_prompt;
+    out->stop = now.stop, out->reward_status = now.reward_status;
 }
 
 void tg_slot_snapshot(const tg_env *env, const tg_slot *s, tg_snapshot *out) {

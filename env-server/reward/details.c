@@ -37,7 +37,7 @@ void tg_reward_details_add(tg_reward_details *d, const char *name, double value,
     tg_component *c = find(d, full);
     if (!c) c = append(d, full);
     if (!c) return;
-    if (status == TG_REWARD_OK && !isfinite(value)) status = TG_REWARD_INVALID;
+    if (status == TG_REWARD_OK && !isfinite(c->value + value)) status = TG_REWARD_INVALID;
     if (c->status == TG_REWARD_OK) c->status = status;
     c->value = c->status == TG_REWARD_OK ? c->value + value : (double)NAN;
 }

@@ -4,6 +4,7 @@
 #include "tests/support/slot_case.h"
 #include "tests/support/tg_test.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static tg_error err;
@@ -71,6 +72,92 @@ TEST(a_failed_reward_ends_the_episode_without_a_number) {
     CHECK_EQ(slot_case_step(&f, 0, 2, tokens, 1).code, TG_CODE_FAILED_STATE);
     r = slot_case_step(&f, 0, 0, tokens, 2);
     CHECK(r.replayed && r.code == TG_CODE_REWARD_FAILED && strstr(r.message, "away"));
+    slot_case_close(&f);
+}
+
+static tg_status huge_score(const void *state, const tg_reward_input *in, size_t n,
+                            tg_reward_value *out, tg_error *e) {
+    (void)state, (void)e;
+    for (size_t i = 0; i < n; i++) {
+        double value = in[i].n_tokens < 3 ? 1.5e308 : -1;
+        out[i] = (tg_reward_value){TG_REWARD_OK, value};
+        tg_reward_details_add(in[i].details, "part", value, TG_REWARD_OK);
+    }
+    return TG_OK;
+}
+static const tg_reward_ops huge = {
+    .entry = {.name = "huge", .summary = "", .options = no_options, .built = true},
+    .score = huge_score};
+static const char overflow[] = "the weighted sum of the rewards is not a finite number";
+
+TEST(a_weighted_sum_that_overflows_is_no_reward_and_says_why) {
+    slot_case f;
+    tg_arena a = {0};
+    if (!open_with_reward(&f, &huge)) return;
+    f.env->rewards[0].weight = 2;
+    slot_case_reset(&f, 0, 1);
+    tg_step_result r = slot_case_step(&f, 0, 0, slot_case_numbers, 1);
+    CHECK_EQ(r.code, TG_CODE_REWARD_INVALID);
+    CHECK_EQ(r.reward_status, TG_REWARD_INVALID);
+    CHECK(isnan(r.rewards[0]) && r.n_applied == 1);
+    CHECK_STR(r.message, overflow);
+    tg_score_item item = {.id = 4, .prompt = "", .completion = "1", .meta_json = ""};
+    tg_score_request score = {.fn = "", .items = &item, .n = 1};
+    tg_score_reply scored;
+    CHECK_OK(tg_env_score(f.env, &score, &a, &scored, &err));
+    REQUIRE(scored.n == 1);
+    CHECK_EQ(scored.items[0].status, TG_REWARD_INVALID);
+    CHECK_STR(scored.items[0].message, overflow);
+    CHECK(scored.items[0].components[0].status == TG_REWARD_OK); /* by itself it is a number */
+    score.fn = "huge";
+    CHECK_OK(tg_env_score(f.env, &score, &a, &scored, &err));
+    CHECK(scored.items[0].status == TG_REWARD_OK && !*scored.items[0].message);
+    tg_arena_fini(&a);
+    slot_case_close(&f);
+}
+
+/* Each token has its reward; only their sum is none. */
+TEST(a_component_that_overflows_is_no_number) {
+    slot_case f;
+    if (!open_with_reward(&f, &huge)) return;
+    slot_case_reset(&f, 0, 1);
+    tg_step_result r = slot_case_step(&f, 0, 0, slot_case_numbers, 3);
+    CHECK_EQ(r.code, TG_CODE_OK);
+    CHECK_NEAR(r.rewards[1], 1.5e308, 0);
+    REQUIRE(r.n_components == 2); /* the reward, and what it told of itself */
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(r.components[i].status, TG_REWARD_INVALID);
+        CHECK(isnan(r.components[i].value));
+    }
+    slot_case_close(&f);
+}
+
+/* ---- episodes from a log -------------------------------------------------------------------- */
+
+TEST(a_log_with_an_infinite_reward_is_refused) {
+    slot_case f;
+    if (!slot_case_open(&f, NULL, NULL, NULL)) return;
+    tg_reset_result begun = slot_case_reset(&f, 0, 1);
+    double rewards[] = {0, 0};
+    tg_restore_item item = {.slot = 3,
+                            .seed = 1,
+                            .sample = begun.sample,
+                            .split = TG_SPLIT_TRAIN,
+                            .tokens = slot_case_numbers,
+                            .rewards = rewards,
+                            .n_tokens = 2,
+                            .reset_digest = begun.state_digest};
+    item.state_digest = slot_case_step(&f, 0, 0, slot_case_numbers, 2).state_digest;
+    tg_restore_result r;
+    tg_slot_restore(f.env, &f.slot, &item, &r);
+    CHECK_EQ(r.code, TG_CODE_OK);
+    for (int sign = -1; sign <= 1; sign += 2) {
+        rewards[1] = sign * (double)INFINITY;
+        tg_slot_restore(f.env, &f.slot, &item, &r);
+        CHECK_EQ(r.code, TG_CODE_INVALID_ARGUMENT);
+        CHECK_STR(r.message, "the reward of token 1 is infinite");
+        CHECK_EQ(f.slot.state, TG_SLOT_FREE);
+    }
     slot_case_close(&f);
 }
 
