@@ -88,13 +88,18 @@ static tg_status restore_reply_decode(tg_block *b, const void *from, void *to, t
     tg_restore_result *items = tg_block_take(b, in->n_items, sizeof *items), scratch;
     for (size_t i = 0; i < in->n_items; i++) {
         const Textgen__V1__RestoreResult *x = in->items[i];
-        *TG_BLOCK_AT(items, i, scratch) = (tg_restore_result){
+        tg_restore_result *r = TG_BLOCK_AT(items, i, scratch);
+        *r = (tg_restore_result){
             .slot = x->slot,
             .episode = x->episode,
             .state_digest = x->state_digest,
             .code = (tg_code)x->code,
             .message = tg_block_text(b, x->message),
+            .sample_id = tg_block_text(b, x->sample_id),
+            .stop = (tg_stop)x->stop,
+            .reward_status = (tg_reward_status)x->reward_status,
         };
+        r->prompt = tg_block_tokens(b, x->prompt, &r->n_prompt);
     }
     *(tg_restore_reply *)to = (tg_restore_reply){items, in->n_items};
     return TG_OK;
@@ -115,13 +120,22 @@ static ProtobufCMessage *restore_reply_encode(tg_arena *a, const void *from) {
         items[i].code = (Textgen__V1__Code)x->code;
         items[i].message = (char *)(uintptr_t)x->message;
         items[i].state_digest = x->state_digest;
+        items[i].sample_id = (char *)(uintptr_t)x->sample_id;
+        items[i].prompt = tg_blob_tokens(x->prompt, x->n_prompt);
+        items[i].stop = (Textgen__V1__StopReason)x->stop;
+        items[i].reward_status = (Textgen__V1__RewardStatus)x->reward_status;
     }
     out->n_items = in->n;
     out->items = list;
     return &out->base;
 }
 
-static const tg_wire_field restore_result_fields[] = {[4] = {.cap = TG_LIMIT_NOTE}, [5] = {0}};
+static const tg_wire_field restore_result_fields[] = {
+    [4] = {.cap = TG_LIMIT_NOTE},
+    [6] = {.cap = TG_LIMIT_NAME},
+    [7] = {.cap = TG_LIMIT_TOKENS * 4, .unit = 4, .ids = true},
+    [9] = {0},
+};
 static const tg_wire_message restore_result_wire = {&textgen__v1__restore_result__descriptor,
                                                     TG_WIRE_FIELDS(restore_result_fields)};
 static const tg_wire_field restore_reply_fields[] = {

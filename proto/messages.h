@@ -164,6 +164,12 @@ typedef struct tg_restore_result {
     uint64_t episode, state_digest;
     tg_code code;
     const char *message;
+    /* with OK: of a tg_snapshot what the log does not have */
+    const char *sample_id;
+    const int32_t *prompt;
+    size_t n_prompt;
+    tg_stop stop;
+    tg_reward_status reward_status;
 } tg_restore_result;
 typedef struct tg_restore_reply {
     const tg_restore_result *items;

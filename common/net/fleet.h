@@ -110,6 +110,7 @@ typedef struct tg_fleet_log_view {
     uint64_t digest;
     tg_reset_item reset; /* with the sample that was drawn */
     bool live;           /* the episode has not ended */
+    bool aborted;        /* it cannot be continued; until the next reset */
 } tg_fleet_log_view;
 tg_fleet_log_view tg_fleet_slot_log(const tg_fleet *fleet, uint32_t id);
 bool tg_fleet_slot_is_busy(const tg_fleet *fleet, uint32_t id); /* a call is under way */

@@ -92,7 +92,8 @@ tg_fleet_log_view tg_fleet_slot_log(const tg_fleet *f, uint32_t id) {
                                .n = s->n_log,
                                .digest = s->digest,
                                .reset = s->reset,
-                               .live = s->live};
+                               .live = s->live,
+                               .aborted = s->aborted};
 }
 
 bool tg_fleet_slot_is_busy(const tg_fleet *f, uint32_t id) {
@@ -237,7 +238,7 @@ void tg_fleet_fail_call(tg_fleet *f, tg_fleet_slot *s, tg_code code, const char 
         ops->on_step(f->opts.arg, &r);
     } else {
         tg_restore_result r = {.slot = s->id, .episode = s->reset.episode, .code = code};
-        r.message = why;
+        r.message = why, r.sample_id = "";
         ops->on_restore(f->opts.arg, &r);
     }
 }

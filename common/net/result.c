@@ -71,3 +71,11 @@ bool tg_step_result_copy(tg_step_result *to, tg_buf *bytes, const tg_step_result
     to->text = put_text(bytes, from->text);
     return true;
 }
+
+size_t tg_snapshot_bytes(const tg_snapshot *x) {
+    return 128 + x->n_prompt * 4 + x->n_tokens * 12;
+}
+
+size_t tg_restore_result_bytes(const tg_restore_result *x) {
+    return 128 + x->n_prompt * 4;
+}

@@ -116,6 +116,7 @@ static void on_step(void *arg, const tg_step_result *r) {
 static void on_restore(void *arg, const tg_restore_result *r) {
     tg_broker *b = arg;
     tg_broker_slot *s = b->by_place[TG_FLEET_PLACE(r->slot)];
+    tg_broker_slot_keep_restore(s, r);
     tg_broker_answer_restore(b, s->request, s->id, r);
 }
 

@@ -1,8 +1,11 @@
 /* What the files of the broker share.
  *
- *   broker.c    links and ports on the loop; clients come and go
- *   requests.c  what each request of a client does
- *   answers.c   what comes back from the fleet */
+ *   broker.c     links and ports on the loop; clients come and go
+ *   requests.c   which handler a request of a client has
+ *   slots.c      handlers: slots opened, closed, told of
+ *   episodes.c   handlers: resets, steps, restores
+ *   questions.c  what any worker can answer
+ *   answers.c    what comes back from the fleet */
 #ifndef TG_BROKER_IMPL_H
 #define TG_BROKER_IMPL_H
 
@@ -49,7 +52,23 @@ typedef struct tg_broker {
 
 /* requests.c; takes msg. */
 void tg_broker_take(tg_broker *b, tg_session *session, const tg_frame *head, void *msg);
+/* When a call is over that may take so long; wanted_ms 0: it has no deadline of its own. */
+uint64_t tg_broker_deadline(uint32_t wanted_ms, uint32_t otherwise);
+
+/* What a request does; borrows msg. */
+typedef void tg_broker_handler(tg_broker *b, tg_session *session, tg_broker_client *c,
+                               const tg_frame *head, const void *msg);
+
+/* slots.c */
+tg_broker_handler tg_broker_open_slots, tg_broker_close_slots, tg_broker_cancel, tg_broker_snapshot;
 void tg_broker_close_slot(tg_broker *b, tg_broker_client *c, tg_broker_slot *s);
+
+/* episodes.c */
+tg_broker_handler tg_broker_reset, tg_broker_step, tg_broker_restore;
+
+/* questions.c; takes msg. */
+void tg_broker_ask(tg_broker *b, tg_session *session, const tg_frame *head, tg_msg_type reply,
+                   uint32_t deadline_ms, void *msg);
 
 /* answers.c */
 extern const tg_fleet_ops tg_broker_fleet_ops;

@@ -51,18 +51,35 @@ void tg_broker_client_remove(tg_broker_client *c, tg_broker_slot *slot) {
 
 void tg_broker_slot_begin(tg_broker_slot *s, const tg_reset_item *item) {
     s->reset = *item;
-    s->has_reset = s->has_step = false;
+    s->has_reset = s->has_step = s->live = false;
+    s->stop = TG_STOP_NONE;
+    s->reward_status = 0;
 }
 
 void tg_broker_slot_keep_reset(tg_broker_slot *s, const tg_reset_result *r) {
-    s->has_reset =
+    s->has_reset = s->live =
         r->code == TG_CODE_OK && tg_reset_result_copy(&s->reset_result, &s->reset_bytes, r);
+}
+
+/* A Reset of the episode is not answered from this: it has no digest of its beginning. A worker that is older than these
+ * fields says none of them. */
+void tg_broker_slot_keep_restore(tg_broker_slot *s, const tg_restore_result *r) {
+    bool told = r->n_prompt || *r->sample_id || r->reward_status;
+    const tg_reset_result begun = {.message = "",
+                                   .prompt_text = "",
+                                   .sample_id = r->sample_id,
+                                   .prompt = r->prompt,
+                                   .n_prompt = r->n_prompt};
+    s->live = r->code == TG_CODE_OK && told &&
+              tg_reset_result_copy(&s->reset_result, &s->reset_bytes, &begun);
+    s->stop = r->stop, s->reward_status = r->reward_status;
 }
 
 void tg_broker_slot_keep_step(tg_broker_slot *s, const tg_step_result *r) {
     s->has_step = r->code == TG_CODE_OK && tg_step_result_copy(&s->step_result, &s->step_bytes, r);
     s->step = s->asked_step;
     s->tokens_hash = s->asked_hash;
+    if (r->n_applied) s->stop = r->stop, s->reward_status = r->reward_status;
 }
 
 uint64_t tg_broker_hash_tokens(const int32_t *tokens, size_t n) {

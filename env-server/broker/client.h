@@ -38,6 +38,10 @@ typedef struct tg_broker_slot {
     tg_step_result step_result;
     tg_buf step_bytes;
     bool has_step;
+    /* for a Snapshot; the sample's id and prompt are those of reset_result, also after a Restore */
+    bool live;    /* an episode was begun or restored */
+    tg_stop stop; /* of its last token */
+    tg_reward_status reward_status;
 } tg_broker_slot;
 
 struct tg_broker_client {
@@ -56,6 +60,7 @@ void tg_broker_client_remove(tg_broker_client *c, tg_broker_slot *slot); /* free
 
 /* Answers are kept (results are copied). */
 void tg_broker_slot_keep_reset(tg_broker_slot *s, const tg_reset_result *r);
+void tg_broker_slot_keep_restore(tg_broker_slot *s, const tg_restore_result *r);
 void tg_broker_slot_keep_step(tg_broker_slot *s, const tg_step_result *r);
 /* A new episode: nothing of the old one is answered any more. */
 void tg_broker_slot_begin(tg_broker_slot *s, const tg_reset_item *item);

@@ -1,10 +1,27 @@
 /* Episodes from a client's log, and what slots hold for a client that came back. */
 #include "common/base/check.h"
+#include "common/net/result.h"
 #include "env-server/server/server_impl.h"
 #include "proto/limits.h"
 
-enum { REPLY_BYTES = 4 << 20, REPLY_ITEMS = 1024 }; /* of one SnapshotReply */
-_Static_assert((int)REPLY_ITEMS <= (int)TG_LIMIT_BATCH, "fits into a message");
+_Static_assert((int)TG_EPISODES_MAX <= (int)TG_LIMIT_BATCH, "fits into a message");
+
+/* In as many replies as it takes: all but the last have MORE. Snapshots likewise. */
+static void reply_restored(tg_server *s, tg_session *session, const tg_frame *head,
+                           const tg_restore_result *results, size_t n) {
+    size_t first = 0, bytes = 0;
+    tg_frame more = *head;
+    more.flags |= TG_FRAME_MORE;
+    for (size_t i = 0; i + 1 < n; i++) {
+        bytes += tg_restore_result_bytes(&results[i]);
+        if (bytes < TG_EPISODES_BYTES) continue;
+        tg_restore_reply reply = {results + first, i + 1 - first};
+        tg_server_reply(s, session, &more, TG_MSG_RESTORE_REPLY, &reply);
+        first = i + 1, bytes = 0;
+    }
+    tg_restore_reply reply = {results + first, n - first};
+    tg_server_reply(s, session, head, TG_MSG_RESTORE_REPLY, &reply);
+}
 
 void tg_server_restore(tg_server *s, tg_session *session, tg_client *client, const tg_frame *head,
                        const void *msg) {
@@ -18,7 +35,8 @@ void tg_server_restore(tg_server *s, tg_session *session, tg_client *client, con
     for (size_t i = 0; i < batch->n; i++) {
         const tg_restore_item *item = &batch->items[i];
         tg_restore_result *r = &results[i];
-        *r = (tg_restore_result){.slot = item->slot, .episode = item->episode, .message = ""};
+        *r = (tg_restore_result){.slot = item->slot, .episode = item->episode};
+        r->message = r->sample_id = "";
         tg_client_slot *slot = tg_server_slot_anew(s, session, client, head, item->slot,
                                                    item->episode, &r->code, &r->message);
         if (slot && !tg_server_cancel(s, slot))
@@ -27,20 +45,14 @@ void tg_server_restore(tg_server *s, tg_session *session, tg_client *client, con
             tg_slot_restore(s->env, slot->slot, item, r);
         if (slot) tg_server_recount(s, slot);
     }
-    tg_restore_reply reply = {results, batch->n};
-    tg_server_reply(s, session, head, TG_MSG_RESTORE_REPLY, &reply);
+    reply_restored(s, session, head, results, batch->n);
 }
 
-static size_t bytes_of(const tg_snapshot *x) {
-    return 128 + x->n_prompt * 4 + x->n_tokens * 12;
-}
-
-/* In as many replies as it takes: all but the last have MORE. */
 void tg_server_snapshot(tg_server *s, tg_session *session, tg_client *client, const tg_frame *head,
                         const void *msg) {
     const tg_slot_list *list = msg;
     size_t n = list->n ? list->n : client->slots.n, filled = 0, bytes = 0;
-    tg_snapshot *items = tg_arena_array(&s->scratch, REPLY_ITEMS, sizeof *items);
+    tg_snapshot *items = tg_arena_array(&s->scratch, TG_EPISODES_MAX, sizeof *items);
     if (!items) {
         tg_session_send_busy(session, head, TG_PRESSURE_MEMORY, "out of memory");
         return;
@@ -52,8 +64,8 @@ void tg_server_snapshot(tg_server *s, tg_session *session, tg_client *client, co
         *x = (tg_snapshot){.slot = slot ? slot->id : list->slots[i], .split = TG_SPLIT_TRAIN};
         x->sample_id = "";
         if (slot && slot->slot) tg_slot_snapshot(s->env, slot->slot, x);
-        bytes += bytes_of(x);
-        if (i + 1 == n || (filled < REPLY_ITEMS && bytes < REPLY_BYTES)) continue;
+        bytes += tg_snapshot_bytes(x);
+        if (i + 1 == n || (filled < TG_EPISODES_MAX && bytes < TG_EPISODES_BYTES)) continue;
         tg_frame more = *head;
         more.flags |= TG_FRAME_MORE;
         tg_snapshot_reply reply = {items, filled};

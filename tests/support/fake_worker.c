@@ -156,6 +156,12 @@ static void do_reset(tg_fake_worker *w, const tg_reset_item *x, tg_reset_result 
     r->sample_id = "id";
 }
 
+static tg_stop stop_of(const slot *s) {
+    return !s->ended                         ? TG_STOP_NONE
+           : s->tokens[s->n_tokens - 1] == 0 ? TG_STOP_EOS
+                                             : TG_STOP_LENGTH;
+}
+
 static void apply(slot *s, const tg_step_item *x) {
     s->last_step = s->n_tokens;
     s->last_n = 0;
@@ -199,7 +205,7 @@ static void do_step(tg_fake_worker *w, const tg_step_item *x, tg_step_result *r)
     r->state_digest = s->digest ^ (w->opts.fault == TG_FAKE_LIE_LATER);
     r->terminated = s->ended && s->tokens[s->n_tokens - 1] == 0;
     r->truncated = s->ended && !r->terminated;
-    r->stop = r->terminated ? TG_STOP_EOS : r->truncated ? TG_STOP_LENGTH : TG_STOP_NONE;
+    r->stop = stop_of(s);
     r->text = s->ended ? "done" : "";
 }
 
@@ -221,7 +227,14 @@ static void do_restore(tg_fake_worker *w, const tg_restore_item *x, tg_restore_r
     apply(s, &step);
     s->last_step = UINT32_MAX; /* nothing to answer again */
     r->state_digest = s->digest ^ (w->opts.fault == TG_FAKE_LIE_LATER);
-    if (r->state_digest != x->state_digest) r->code = TG_CODE_EPISODE_ABORTED;
+    if (r->state_digest != x->state_digest) {
+        r->code = TG_CODE_EPISODE_ABORTED;
+        s->reset = false; /* the slot is free again */
+        return;
+    }
+    r->sample_id = reset.sample_id, r->prompt = reset.prompt, r->n_prompt = reset.n_prompt;
+    r->stop = stop_of(s);
+    if (x->n_tokens) r->reward_status = TG_REWARD_OK;
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */

@@ -304,6 +304,10 @@ static void restore_reply(tg_buf *b, const tg_restore_reply *m) {
         num(b, "code", x->code);
         text(b, "message", x->message);
         num(b, "state_digest", x->state_digest);
+        text(b, "sample_id", x->sample_id);
+        ids(b, "prompt", x->prompt, x->n_prompt);
+        num(b, "stop", x->stop);
+        num(b, "reward_status", x->reward_status);
         tg_buf_putc(b, '}');
     }
     tg_buf_putc(b, ']');

@@ -255,8 +255,15 @@ static void *restore_reply(tg_arena *a, tg_rng *r) {
     m->n = below(r, 20);
     tg_restore_result *x = tg_arena_array(a, m->n, sizeof *x);
     for (size_t i = 0; i < m->n; i++) {
-        x[i] = (tg_restore_result){(uint32_t)number(r), number(r), number(r), (tg_code)below(r, 23),
-                                   text(a, r)};
+        x[i] = (tg_restore_result){.slot = (uint32_t)number(r),
+                                   .episode = number(r),
+                                   .state_digest = number(r),
+                                   .code = (tg_code)below(r, 23),
+                                   .message = text(a, r),
+                                   .sample_id = text(a, r),
+                                   .stop = (tg_stop)below(r, 5),
+                                   .reward_status = (tg_reward_status)below(r, 6)};
+        x[i].prompt = tokens(a, r, &x[i].n_prompt);
     }
     m->items = m->n ? x : NULL;
     return m;

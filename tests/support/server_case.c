@@ -1,6 +1,7 @@
 /* A server in a thread of the test, with a reward that waits at a gate. */
 #include "tests/support/server_case.h"
 
+#include "common/base/file.h"
 #include "common/config/tree.h"
 #include "env-server/reward/reward.h"
 #include "env-server/server/server.h"
@@ -44,23 +45,23 @@ static const tg_reward_ops varying = {
 static void *serve(void *arg) {
     server_case *f = arg;
     tg_error err = {0};
-    tg_server_opts o = {
-        .bind = f->address, .threads = 4, .capacity = 8, .parent_fd = -1, .heartbeat_ms = 200};
+    tg_server_opts o = {.bind = f->address, .threads = 4, .parent_fd = -1, .heartbeat_ms = 200};
+    o.capacity = f->capacity;
     f->status = tg_server_run(f->env, &o, &err);
     if (f->status != TG_OK) fprintf(stderr, "server: %s\n", err.msg);
     return NULL;
 }
 
-static bool start(server_case *f, const char *name, const tg_reward_ops *reward) {
+static bool start_with(server_case *f, const char *name, const tg_reward_ops *reward,
+                       int prompt_length, const char *datapool) {
     char yaml[1024];
-    memset(f, 0, sizeof *f);
     snprintf(yaml, sizeof yaml,
              "tokenizer: {model_name: \"%s\"}\n"
              "reward_fn: {id: sentences_with_dates}\n"
-             "datapool: {id: dummy_pool, args: {prompt: \"Hello\"}}\n"
-             "env: {args: {max_prompt_length: 8, max_episode_length: 4}}\n"
+             "datapool: %s\n"
+             "env: {args: {max_prompt_length: %d, max_episode_length: 4}}\n"
              "alg: {id: ppo}\ntrain_evaluation: {metrics: [{id: dates}]}\n",
-             tg_test_path("golden/env/tokenizer"));
+             tg_test_path("golden/env/tokenizer"), datapool, prompt_length);
     snprintf(f->address, sizeof f->address, "ipc://%s/%s", tg_test_tmpdir(), name);
     tg_arena arena = {0};
     tg_error err = {0};
@@ -75,6 +76,28 @@ static bool start(server_case *f, const char *name, const tg_reward_ops *reward)
     vary = reward == &varying;
     atomic_store(&gate_open, 0);
     return pthread_create(&f->thread, NULL, serve, f) == 0;
+}
+
+static bool start(server_case *f, const char *name, const tg_reward_ops *reward) {
+    memset(f, 0, sizeof *f);
+    f->capacity = 8;
+    return start_with(f, name, reward, 8, "{id: dummy_pool, args: {prompt: \"Hello\"}}");
+}
+
+bool server_case_start_long(server_case *f, const char *name, int tokens, int slots) {
+    char path[300], pool[400];
+    tg_buf row = {0};
+    tg_error err = {0};
+    memset(f, 0, sizeof *f);
+    f->capacity = slots;
+    snprintf(path, sizeof path, "%s/%s.jsonl", tg_test_tmpdir(), name);
+    snprintf(pool, sizeof pool, "{id: jsonl, args: {path: \"%s\"}}", path);
+    tg_buf_puts(&row, "{\"prompt\": \"");
+    for (int i = 0; i < tokens; i++) tg_buf_puts(&row, "z");
+    tg_buf_puts(&row, "\"}\n");
+    CHECK_OK(tg_file_write_atomic(path, row.data, row.len, &err));
+    tg_buf_fini(&row);
+    return start_with(f, name, NULL, tokens, pool);
 }
 
 bool server_case_start(server_case *f, const char *name) {

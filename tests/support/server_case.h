@@ -17,6 +17,7 @@ typedef struct server_case {
     tg_env *env;
     pthread_t thread;
     char address[300];
+    int capacity;
     tg_status status;
 } server_case;
 
@@ -28,7 +29,9 @@ bool server_case_start(server_case *f, const char *name);
 bool server_case_start_varying(server_case *f, const char *name); /* not deterministic */
 bool server_case_start_quick(server_case *f,
                              const char *name); /* a reward of the server's loop instead */
-void server_case_finish(server_case *f);        /* opens the gate */
+/* Likewise, with so many slots, and a prompt of so many tokens. */
+bool server_case_start_long(server_case *f, const char *name, int tokens, int slots);
+void server_case_finish(server_case *f); /* opens the gate */
 /* Slots 10 .. 10 + n begin episode 1. */
 void server_case_reset(env_client *c, uint32_t n);
 

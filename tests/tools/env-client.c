@@ -8,6 +8,7 @@
  *     hold                 two steps of an episode, prints the session and its token, waits to be killed
  *     resume SESSION TOKEN takes that session over and ends the episode; prints its line
  *     restore              the same episode without interruption, and rebuilt from its log; prints its line
+ *     told                 what slots hold whose episodes run or have ended, were begun or put back; prints it
  *
  * Exit 0 when the scenario went as it should. */
 #include "common/base/alloc.h"
@@ -17,6 +18,7 @@
 #include "common/base/rng.h"
 #include "proto/codec.h"
 #include "tests/support/env_client.h"
+#include "tests/support/msg.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -344,12 +346,44 @@ static int restore(env_client *c, int argc, char **argv) {
     return 0;
 }
 
+static bool print_slots(env_client *c, const uint32_t *slots, size_t n) {
+    tg_slot_list list = {slots, n};
+    tg_buf line = {0};
+    tg_snapshot_reply *r = env_client_ask(c, TG_MSG_SNAPSHOT, &list, TG_MSG_SNAPSHOT_REPLY);
+    if (r) tg_test_msg_print(TG_MSG_SNAPSHOT_REPLY, r, &line);
+    if (r) printf("%s\n", line.data);
+    tg_buf_fini(&line);
+    tg_msg_free(r);
+    return r;
+}
+
+/* Slot 10 runs, 11 has ended (and was stepped once more, which changes nothing); 12 and 13 are the same, put back. */
+static int told(env_client *c, int argc, char **argv) {
+    (void)argc, (void)argv;
+    static const uint32_t slots[] = {10, 99, 11, 12, 13};
+    episode_log running, over;
+    bool ok = env_client_open_slots(c, SLOTS) && print_slots(c, NULL, 0) &&
+              begin_logged(c, 10, &running) && begin_logged(c, 11, &over) &&
+              print_slots(c, slots, 3);
+    for (int i = 0; ok && i < HELD; i++) ok = step_logged(c, 10, &running);
+    while (ok && !over.done && over.n < 64) ok = step_logged(c, 11, &over);
+    if (!ok) return fail(c, "cannot play");
+    if (step_code(c, 11, EPISODE, over.n, 1, NULL) != TG_CODE_FAILED_STATE)
+        return fail(c, "a step after the end");
+    if (restore_code(c, 12, &running) != TG_CODE_OK || restore_code(c, 13, &over) != TG_CODE_OK)
+        return fail(c, "not restored");
+    if (!print_slots(c, slots, TG_COUNT_OF(slots)) || !step_logged(c, 12, &running) ||
+        !print_slots(c, NULL, 0))
+        return fail(c, "cannot go on");
+    return 0;
+}
+
 static const struct {
     const char *name;
     int (*run)(env_client *c, int argc, char **argv);
 } scenarios[] = {{"episodes", episodes}, {"identity", identity}, {"questions", questions},
                  {"garbage", garbage},   {"stay", stay},         {"hold", hold},
-                 {"resume", resume},     {"restore", restore}};
+                 {"resume", resume},     {"restore", restore},   {"told", told}};
 
 int main(int argc, char **argv) {
     bool listening = argc > 1 && !strcmp(argv[1], "--listen");

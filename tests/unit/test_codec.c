@@ -90,6 +90,10 @@ TEST(malformed_payloads_are_refused_by_field) {
     REFUSED(TG_MSG_HELLO, "\x20\x01\x32\x05uuid!", "Hello.peer_uuid: length is not");
     REFUSED(TG_MSG_HELLO, "\x20\x01\x52\x03tok", "Hello.resume_token: length is not");
     REFUSED(TG_MSG_RESTORE, "\x0a\x06\x32\x04\xff\xff\xff\xff", "RestoreItem.tokens: a token id");
+    REFUSED(TG_MSG_RESTORE_REPLY, "\x0a\x06\x3a\x04\xff\xff\xff\xff",
+            "RestoreResult.prompt: a token id");
+    REFUSED(TG_MSG_RESTORE_REPLY, "\x0a\x05\x3a\x03\x01\x00\x00", "RestoreResult.prompt");
+    REFUSED(TG_MSG_RESTORE_REPLY, "\x0a\x02\x40\x05", "RestoreResult.stop");
     REFUSED(TG_MSG_OPEN_SLOTS, "\x12\x02\x01\x80", "OpenSlots.slots: packed numbers are cut off");
 }
 

@@ -1,5 +1,6 @@
 /* What a server does when calls are late, given up, repeated out of order, and when episodes come from a log. */
 #include "proto/codec.h"
+#include "tests/support/raw_peer.h"
 #include "tests/support/server_case.h"
 #include "tests/support/tg_test.h"
 
@@ -304,6 +305,53 @@ TEST(episodes_are_rebuilt_without_a_second_call_of_their_rewards) {
 }
 
 /* The answer to the last step of a log, whichever way it was cut into steps; nothing is scored again. */
+/* Prompts of many episodes that are put back at once are more than one message should have. */
+TEST(many_episodes_are_put_back_in_parts) {
+    enum { TOKENS = 60000, SLOTS = 24 };
+    server_case f;
+    raw_peer p;
+    tg_frame head = {0};
+    uint32_t slots[SLOTS];
+    tg_restore_item items[SLOTS] = {0};
+    bool seen[SLOTS] = {0};
+    if (!server_case_start_long(&f, "parts", TOKENS, SLOTS)) return;
+    while (access(f.address + strlen("ipc://"), F_OK)) usleep(1000);
+    REQUIRE(raw_peer_open(&p, f.address, NULL, NULL));
+    REQUIRE(raw_peer_hello(&p, TG_ROLE_CLIENT, NULL) == TG_CODE_OK);
+    for (uint32_t i = 0; i < SLOTS; i++) slots[i] = i;
+    raw_peer_send(&p, TG_MSG_OPEN_SLOTS, p.session, &(tg_slot_list){slots, SLOTS});
+    tg_msg_free(raw_peer_receive(&p, &head, 10000));
+    tg_reset_item item = {.slot = 0, .episode = 1, .split = TG_SPLIT_TRAIN};
+    raw_peer_send(&p, TG_MSG_RESET, p.session, &(tg_reset_batch){&item, 1, false});
+    tg_reset_reply *begun = raw_peer_receive(&p, &head, 10000);
+    REQUIRE(begun && head.type == TG_MSG_RESET_REPLY && begun->items[0].n_prompt == TOKENS);
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        items[i] = (tg_restore_item){.slot = i, .episode = 2, .split = TG_SPLIT_TRAIN};
+        items[i].reset_digest = items[i].state_digest = begun->items[0].state_digest;
+    }
+    raw_peer_send(&p, TG_MSG_RESTORE, p.session, &(tg_restore_batch){items, SLOTS});
+    size_t parts = 0, n = 0;
+    do {
+        tg_restore_reply *r = raw_peer_receive(&p, &head, 10000);
+        REQUIRE(r && head.type == TG_MSG_RESTORE_REPLY);
+        for (size_t i = 0; i < r->n; i++, n++) {
+            const tg_restore_result *x = &r->items[i];
+            CHECK(x->code == TG_CODE_OK && x->slot < SLOTS && !seen[x->slot]);
+            CHECK_STR(x->sample_id, "train_0");
+            CHECK(x->n_prompt == TOKENS &&
+                  !memcmp(x->prompt, begun->items[0].prompt, TOKENS * sizeof *x->prompt));
+            seen[x->slot % SLOTS] = true;
+        }
+        parts++;
+        tg_msg_free(r);
+    } while (head.flags & TG_FRAME_MORE);
+    CHECK_EQ(n, SLOTS);
+    CHECK_EQ(parts, 2);
+    tg_msg_free(begun);
+    raw_peer_close(&p);
+    server_case_finish(&f);
+}
+
 TEST(the_last_step_of_a_restored_episode_is_answered_again) {
     server_case f;
     env_client c;

@@ -5,6 +5,7 @@
 #include "tests/support/reward_worker.h"
 #include "tests/support/tg_test.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -245,6 +246,29 @@ TEST(a_worker_without_the_function_judges_nothing) {
     tg_reward_close(&r);
     reward_worker_stop(&w);
     reward_worker_stop(&without);
+}
+
+static void *stop_worker(void *arg) {
+    reward_worker *w = arg;
+    reward_worker_stop(&w);
+    return NULL;
+}
+
+/* For the thread sanitizer: the loop learns of the loss while the caller says that it is over. */
+TEST(a_worker_is_lost_while_the_reward_is_closed) {
+    for (int i = 0; i < 40; i++) {
+        tg_reward r;
+        tg_error err = {0};
+        pthread_t thread;
+        reward_worker *w = reward_worker_start(ipc("both"), true, JUDGE_WELL, true);
+        REQUIRE_OK(open_reward(&r, &err, "{id: remote, args: {fn: length, connect: \"%s\"}}",
+                               reward_worker_address(w)));
+        CHECK_EQ(ask(&r, "text", &err).status, TG_REWARD_OK);
+        REQUIRE(pthread_create(&thread, NULL, stop_worker, w) == 0);
+        usleep(50 * (useconds_t)i);
+        tg_reward_close(&r);
+        pthread_join(thread, NULL);
+    }
 }
 
 TEST(options_that_are_refused) {
