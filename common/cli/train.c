@@ -12,6 +12,7 @@
 #include "common/config/run_config.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -249,6 +250,8 @@ static tg_status train_locked(const train *t, const tg_checked *checked, int *co
 static tg_status train_run(train *t, const tg_args *args, int *code, tg_error *err) {
     tg_checked checked = {0};
     int lock = -1;
+    /* A run outlives those who read its messages: Ctrl-C ends the `tee` beside it as well, a lost ssh its pipe. */
+    signal(SIGPIPE, SIG_IGN);
     tg_status st = choose_config(t, args, err);
     if (st == TG_OK) st = choose_run_dir(t, err);
     if (st == TG_OK) st = check_run_dir(t, err);

@@ -7,6 +7,7 @@
 #include "learner/train/run.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,7 @@ int tg_learner_train(int argc, char **argv, void (*die)(int exit_code)) {
         return tg_args_report("textgen-learner", &err);
     tg_status st = TG_OK;
     if (!args.help) {
+        signal(SIGPIPE, SIG_IGN); /* nobody has to read the progress line; log.txt has it all */
         if (!config)
             st = tg_fail(&err, TG_USAGE, "--config FILE is missing");
         else if (!opts.run_dir)

@@ -78,6 +78,10 @@ has one 12
 [ "$(wc -l <one/rollout_info.jsonl)" -eq 40 ] && ok || bad "40 iterations, $(wc -l <one/rollout_info.jsonl) lines"
 train ppo.yml two --workers 2 && same "2 workers" one two
 train ppo.yml five --workers 5 && same "5 workers" one five
+# Whoever reads its messages may leave: the pipe breaks, the run does not.
+env -u TEXTGEN_QUIET "$textgen" train ppo.yml --run-dir unread --workers 1 2>&1 | head -n 1 >unread.log
+code=${PIPESTATUS[0]}; [ "$code" -eq 0 ] || bad "with nobody to read its messages a run ends with $code"
+same "nobody reads its messages" one unread
 train ppo.yml other --workers 1 --seed 6
 cmp -s one/rollout_info.jsonl other/rollout_info.jsonl && bad "another seed gives the same run" || ok
 # The first minibatch of every iteration sees the policy that generated: ratio 1, nothing clipped.

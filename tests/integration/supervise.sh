@@ -184,6 +184,18 @@ for sig in INT TERM; do
     expect "socket folder left" no_sockets
 done
 
+# `textgen train 2>&1 | tee log`: Ctrl-C ends tee first, and with it the pipe that "interrupted" is written to
+begin "nobody reads what it says"
+echo 'trap "echo saved >\"$STATE/saved\"; exit 130" INT TERM' >state/textgen-learner.trap
+mkfifo state/pipe; cat state/pipe >/dev/null & reader=$!
+"$textgen" train c.yml --run-dir dir --workers 1 >out 2>state/pipe & run=$!
+running 1
+kill "$reader"; wait "$reader" 2>/dev/null
+kill -INT "$run"; finish
+expect "exit code $code" test "$code" -eq 130
+expect "the learner could not save" test -e state/saved
+expect "something still runs" all_gone
+
 begin "a second signal ends a learner that hangs"
 echo 'trap "touch \"$STATE/asked\"" INT TERM' >state/textgen-learner.trap
 start --workers 1; running 1
