@@ -23,15 +23,24 @@ play b --address "$front" --episodes 400 --seed 2 & c2=$!
 wait $c1; same "two clients, first" a model1 $?
 wait $c2; same "two clients, second" b model2 $?
 
+# Paced, so that a fast machine is not done before anything is harmed.
 harm() { sleep 0.15; kill -9 $w1; worker; w1=$started; sleep 0.3; }
-under worker-killed model1 6000 --address "$front" --slots 24
+under worker-killed model1 6000 --address "$front" --slots 24 --rate 40000
 harm() { sleep 0.15; kill -TERM $w2; worker; w2=$started; sleep 0.3; }
-under worker-drained model1 6000 --address "$front" --slots 24
+under worker-drained model1 6000 --address "$front" --slots 24 --rate 40000
 harm() { sleep 0.1; kill -STOP $w1; sleep 1; kill -CONT $w1; sleep 0.3; }
-under worker-stopped model1 4000 --address "$front" --slots 24
+under worker-stopped model1 4000 --address "$front" --slots 24 --rate 40000
 harm() { sleep 0.3; kill -9 $b; broker; b=$started; sleep 0.7; }
-under broker-killed model1 6000 --address "$front" --slots 24
+under broker-killed model1 6000 --address "$front" --slots 24 --rate 40000
 [ "$(count broker-killed rebuilt)" -gt 0 ] && ok || bad "broker-killed: nothing was rebuilt" "$work/broker-killed.log"
+
+# What slots hold is told as a worker tells it.
+told() { timeout 60 "$bin/tests/env-client" "$1" told >"$work/$2" 2>"$work/$2.log"; }
+serve "ipc://$work/direct"; check "a worker that listens" $? "$work/workers.log"
+told "ipc://$work/direct" told-direct; check "told by a worker" $? "$work/told-direct.log"
+told "$front" told-broker; check "told by a broker" $? "$work/told-broker.log"
+[ "$(grep -c truncated "$work/told-direct")" -eq 4 ] && cmp "$work/told-direct" "$work/told-broker" >"$work/told.log" 2>&1
+check "a broker tells of slots as a worker does" $? "$work/told.log"
 
 "$bin/textgen" bench env --address "$front" --sessions 3 --slots 8 --seconds 0.5 --warmup 0.1 --json "$work/bench.json" \
     --csv "$work/bench.csv" >"$work/bench.log" 2>&1
