@@ -88,7 +88,7 @@ tg_status tg_fisher_create(tg_fisher **out, tg_pass *pass, tg_error *err) {
     *out = NULL;
     tg_status st = check_arch(&pass->m->arch, err);
     if (st != TG_OK) return st;
-    if (!pass->train || pass->recompute)
+    if (!pass->train || pass->recompute || pass->caps.actions_only)
         return tg_fail(err, TG_BUG, "fisher: needs a training pass that keeps its activations");
     tg_fisher *f = tg_alloc(sizeof *f);
     if (!f) return tg_fail_nomem(err, sizeof *f);

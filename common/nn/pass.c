@@ -42,6 +42,8 @@ static tg_status check_texts(const tg_arch *arch, const char *what, const int32_
 
 static tg_status check_actions(const tg_pass *p, const tg_batch *b, tg_error *err) {
     const size_t words = (size_t)tg_mask_words(p->m->arch.vocab_size);
+    if (p->caps.actions_only && (!b->actions_only || !b->n_actions))
+        return tg_fail(err, TG_BUG, "pass: a batch that is not of actions only, as the caps say");
     if (b->mask && !p->caps.masked)
         return tg_fail(err, TG_BUG, "pass: a batch with masks, which the caps exclude");
     for (int i = 0; i < b->n_actions; i++) {

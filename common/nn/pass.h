@@ -44,6 +44,8 @@ typedef struct tg_pass_caps {
     int src;          /* seq2seq: source tokens */
     bool masked;      /* batches may have masks */
     bool values;      /* nothing but values is asked for: no logits are kept */
+    /* every batch is so and has actions: the last layer keeps what it needs at their rows alone */
+    bool actions_only;
 } tg_pass_caps;
 
 /* Words of 32 bits for a set of tokens. */

@@ -8,8 +8,9 @@
 /* Logits that are kept for backward: 192 MB. Beyond that they are made again, a panel at a time. */
 enum { KEPT_FLOATS = 48 << 20 };
 
-/* One layer's own buffers, but for x and out; the scratch ones are shared. */
-static void carve_layer(tg_carve *c, const tg_arch *arch, size_t N, size_t P, tg_acts *a) {
+/* One layer's own buffers, but for x and out; the scratch ones are shared. Behind attention it has M rows, before it N. */
+static void carve_layer(tg_carve *c, const tg_arch *arch, size_t N, size_t M, size_t P,
+                        tg_acts *a) {
     size_t C = (size_t)arch->width, H = (size_t)arch->n_heads;
     size_t HD = (size_t)tg_trunk_attn_width(arch), Q = (size_t)tg_trunk_qkv_width(arch);
     a->mean1 = tg_carve_f32(c, N, 1);
@@ -22,28 +23,28 @@ static void carve_layer(tg_carve *c, const tg_arch *arch, size_t N, size_t P, tg
     }
     if (arch->post_norms) {
         float **each[] = {&a->mean3, &a->rstd3, &a->mean4, &a->rstd4};
-        for (size_t i = 0; i < TG_COUNT_OF(each); i++) *each[i] = tg_carve_f32(c, N, 1);
+        for (size_t i = 0; i < TG_COUNT_OF(each); i++) *each[i] = tg_carve_f32(c, M, 1);
     }
     if (tg_trunk_keeps_post(arch)) {
-        a->post1 = tg_carve_f32(c, N, C);
-        a->post2 = tg_carve_f32(c, N, C);
+        a->post1 = tg_carve_f32(c, M, C);
+        a->post2 = tg_carve_f32(c, M, C);
     }
     a->att = tg_carve_f32(c, N, HD);
     a->lse = tg_carve_f32(c, N, H);
-    if (!arch->parallel) a->mid = a->cmid = tg_carve_f32(c, N, C);
+    if (!arch->parallel) a->mid = a->cmid = tg_carve_f32(c, M, C);
     if (arch->kind == TG_KIND_SEQ2SEQ) {
-        a->cmean = tg_carve_f32(c, N, 1);
-        a->crstd = tg_carve_f32(c, N, 1);
-        a->cq = tg_carve_f32(c, N, HD);
-        a->catt = tg_carve_f32(c, N, HD);
-        a->clse = tg_carve_f32(c, N, H);
-        a->cmid = tg_carve_f32(c, N, C);
+        a->cmean = tg_carve_f32(c, M, 1);
+        a->crstd = tg_carve_f32(c, M, 1);
+        a->cq = tg_carve_f32(c, M, HD);
+        a->catt = tg_carve_f32(c, M, HD);
+        a->clse = tg_carve_f32(c, M, H);
+        a->cmid = tg_carve_f32(c, M, C);
         a->ckv = tg_carve_f32(c, P, 2 * (size_t)tg_trunk_kv_width(arch));
-        if (arch->norm_after) a->cpost = tg_carve_f32(c, N, C);
+        if (arch->norm_after) a->cpost = tg_carve_f32(c, M, C);
     }
-    a->mean2 = tg_carve_f32(c, N, 1);
-    a->rstd2 = tg_carve_f32(c, N, 1);
-    a->up = tg_carve_f32(c, N, (size_t)tg_trunk_up_width(arch));
+    a->mean2 = tg_carve_f32(c, M, 1);
+    a->rstd2 = tg_carve_f32(c, M, 1);
+    a->up = tg_carve_f32(c, M, (size_t)tg_trunk_up_width(arch));
 }
 
 /* What of a model is trained, and how; from its flags. */
@@ -109,23 +110,25 @@ static void carve_untrained(tg_carve *c, const tg_arch *arch, size_t N, size_t P
         a->ckv = tg_carve_f32(c, P, 2 * (size_t)tg_trunk_kv_width(arch));
 }
 
-/* The layers from the lowest that is trained on; returns the acts for those below it, which use its buffers before it does. */
-static tg_acts carve_trained(tg_carve *c, const tg_arch *arch, size_t N, size_t P, bool recompute,
-                             const tg_acts *scratch, tg_pass_stack *s) {
+/* The layers from the lowest that is trained on; returns the acts for those below it, which use its buffers before it does. `last`: rows of
+ * the last layer behind its attention, unless others use its buffers too. */
+static tg_acts carve_trained(tg_carve *c, const tg_arch *arch, size_t N, size_t last, size_t P,
+                             bool recompute, const tg_acts *scratch, tg_pass_stack *s) {
     const size_t C = (size_t)arch->width;
     tg_acts work = *scratch, below = {0};
-    if (recompute) carve_layer(c, arch, N, P, &work);
+    if (recompute) carve_layer(c, arch, N, N, P, &work);
     float *x = tg_carve_f32(c, N, C);
     for (int l = s->lowest; l < arch->n_layers; l++) {
+        const size_t M = l > s->lowest && l == arch->n_layers - 1 ? last : N;
         tg_acts a = work;
-        if (!recompute) carve_layer(c, arch, N, P, &a);
+        if (!recompute) carve_layer(c, arch, N, M, P, &a);
         if (l == s->lowest) {
             below = a;
             below.x = below.out = x;
             if (arch->parallel) below.mid = below.cmid = x;
         }
         a.x = x;
-        x = a.out = tg_carve_f32(c, N, C);
+        x = a.out = tg_carve_f32(c, M, C);
         if (arch->parallel) a.mid = a.cmid = a.out;
         if (s->layers) s->layers[l] = a;
     }
@@ -149,9 +152,11 @@ static void carve_stack(tg_carve *c, const tg_arch *arch, int rows, tg_pass_caps
     }
     if (arch->embed_norm && arch->narrow_embed) s->embed.narrow = tg_carve_f32(c, N, E);
     const tg_acts scratch = {.norm = b->d1, .act = b->act};
+    const bool cut = caps.actions_only && arch->kind == TG_KIND_CAUSAL;
+    const size_t last = cut ? TG_MIN(N, (size_t)caps.actions) : N;
     tg_acts below = {0};
     if (s->lowest < arch->n_layers)
-        below = carve_trained(c, arch, N, P, train->recompute, &scratch, s);
+        below = carve_trained(c, arch, N, last, P, train->recompute, &scratch, s);
     else
         carve_untrained(c, arch, N, P, &below);
     for (int l = 0; s->layers && l < s->lowest; l++) s->layers[l] = below;
