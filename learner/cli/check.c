@@ -70,7 +70,7 @@ static tg_status plan_memory(const tg_run_config *c, const tg_train_settings *s,
     tg_memory_facts facts = {.n_envs = (int)int_at(c->env, "n_envs", 1),
                              .max_prompt = (int)prompt,
                              .max_new = (int)new_tokens,
-                             .shorter = true};
+                             .uneven = true};
     tg_memory_plan plan;
     st = tg_memory_plan_make(&plan, s, &arch, &facts, err);
     if (st != TG_OK) return st;

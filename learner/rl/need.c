@@ -19,8 +19,7 @@ static tg_pass_caps empty(const tg_algo_plan *plan) {
     return caps;
 }
 
-/* Both at least as large as each other. */
-static void join(tg_need *f) {
+void tg_need_join(tg_need *f) {
     widen(&f->score, &(tg_batch){.n_tokens = f->update.tokens,
                                  .n_seqs = f->update.seqs,
                                  .n_actions = f->update.actions,
@@ -63,36 +62,44 @@ static tg_status widen_for_epochs(tg_pass_caps *caps, const tg_algo_plan *plan, 
     return st;
 }
 
+tg_status tg_need_scoring(tg_pass_caps *out, const tg_algo_plan *plan, const tg_rollout *r,
+                          tg_error *err) {
+    *out = plan->epochs ? empty(plan) : plan->caps;
+    return plan->epochs ? widen_for_scoring(out, plan, r, err) : TG_OK;
+}
+
+tg_status tg_need_update(tg_pass_caps *out, const tg_algo_plan *plan, const tg_rollout *r,
+                         const tg_order *order, tg_error *err) {
+    *out = plan->epochs ? empty(plan) : plan->caps;
+    const int batch_size = TG_MIN(plan->batch_size, r->n_rows);
+    tg_status st = TG_OK;
+    if (plan->epochs && plan->first_whole)
+        st = widen_for_epochs(out, plan, r, order, r->n_rows, 0, 1, err);
+    if (st == TG_OK && plan->epochs)
+        st =
+            widen_for_epochs(out, plan, r, order, batch_size, plan->first_whole, plan->epochs, err);
+    return st;
+}
+
 tg_status tg_need_rollout(tg_need *out, const tg_algo_plan *plan, const tg_rollout *r,
                           const tg_order *order, tg_error *err) {
-    *out = (tg_need){plan->caps, plan->caps};
-    if (!plan->epochs) return TG_OK;
-    tg_need need = {empty(plan), empty(plan)};
-    const int batch_size = TG_MIN(plan->batch_size, r->n_rows);
-    tg_status st = widen_for_scoring(&need.score, plan, r, err);
-    if (st == TG_OK && plan->first_whole)
-        st = widen_for_epochs(&need.update, plan, r, order, r->n_rows, 0, 1, err);
-    if (st == TG_OK)
-        st = widen_for_epochs(&need.update, plan, r, order, batch_size, plan->first_whole,
-                              plan->epochs, err);
-    if (st != TG_OK) return st;
-    if (!r->known) join(&need);
-    *out = need;
-    return TG_OK;
+    tg_status st = tg_need_scoring(&out->score, plan, r, err);
+    if (st == TG_OK) st = tg_need_update(&out->update, plan, r, order, err);
+    if (st == TG_OK && !r->known) tg_need_join(out);
+    return st;
 }
 
 /* ---- before there is a rollout ---- */
 
-/* Where answers may be shorter they are taken for half as long: as many rows, with twice as many prompts. */
 static tg_pass_caps caps_of(const tg_algo_plan *plan, const tg_need_lengths *l, int episodes) {
     tg_pass_caps caps = empty(plan);
     const bool seq2seq = plan->caps.src > 0;
     const int64_t answers = (int64_t)episodes * l->answer;
-    const int64_t prompts = (int64_t)episodes * (l->shorter ? 2 : 1);
-    const int64_t tokens = seq2seq ? answers : answers + prompts * (l->prompt - 1);
+    const int64_t prompts = (int64_t)episodes * l->prompt;
+    const int64_t tokens = seq2seq ? answers : answers + prompts - episodes;
     caps.tokens = (int)TG_MIN(tokens, (int64_t)plan->caps.tokens);
-    caps.src = (int)TG_MIN(prompts * l->prompt, (int64_t)plan->caps.src);
-    caps.seqs = (int)TG_MIN(prompts, (int64_t)plan->caps.seqs);
+    caps.src = (int)TG_MIN(prompts, (int64_t)plan->caps.src);
+    caps.seqs = TG_MIN(episodes, plan->caps.seqs);
     caps.actions = (int)TG_MIN(answers, (int64_t)plan->caps.actions);
     return caps;
 }
@@ -116,5 +123,5 @@ void tg_need_even(tg_need *out, const tg_algo_plan *plan, const tg_need_lengths 
     /* few rows of many episodes */
     if (plan->mode == TG_MINIBATCH_TRANSITION && in_batch == batch)
         out->update.actions = TG_MIN(out->update.actions, (int)batch);
-    if (!l->known) join(out);
+    if (!l->known) tg_need_join(out);
 }

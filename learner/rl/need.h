@@ -16,11 +16,16 @@ typedef struct tg_need {
 
 tg_status tg_need_rollout(tg_need *out, const tg_algo_plan *plan, const tg_rollout *r,
                           const tg_order *order, tg_error *err) TG_MUST_CHECK;
+/* Its parts; join: both as large as either. */
+tg_status tg_need_scoring(tg_pass_caps *out, const tg_algo_plan *plan, const tg_rollout *r,
+                          tg_error *err) TG_MUST_CHECK;
+tg_status tg_need_update(tg_pass_caps *out, const tg_algo_plan *plan, const tg_rollout *r,
+                         const tg_order *order, tg_error *err) TG_MUST_CHECK;
+void tg_need_join(tg_need *need);
 
 typedef struct tg_need_lengths {
     int n_rows;
     int prompt, answer; /* tokens of every episode */
-    bool shorter;       /* answers may end early */
     bool known;         /* as of a rollout */
 } tg_need_lengths;
 void tg_need_even(tg_need *out, const tg_algo_plan *plan, const tg_need_lengths *l);

@@ -2,14 +2,15 @@
 #include "learner/train/memory_plan.h"
 
 #include "common/base/check.h"
+#include "common/base/stock.h"
 #include "common/base/threads.h"
 #include "common/nn/decoder.h"
 #include "common/nn/pass.h"
 #include "common/nn/perplexity.h"
 #include "learner/policy/actor_critic.h"
 #include "learner/policy/generate.h"
-#include "learner/rl/need.h"
-#include "learner/rl/pack.h"
+#include "learner/train/memory_networks.h"
+#include "learner/train/passes.h"
 #include "learner/train/run.h"
 
 #include <inttypes.h>
@@ -17,12 +18,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EVAL_CACHE_BYTES = 512 << 20, FILE_BYTES = 4 << 20, GROWTH_BYTES = 3 << 20 };
+enum { EVAL_CACHE_BYTES = 512 << 20, FILE_BYTES = 4 << 20, GROWTH_BYTES = 1 << 20 };
 
 static void add(tg_memory_plan *p, const char *what, unsigned phases, const char *fix,
                 uint64_t bytes) {
     TG_ASSERT(p->n < (int)TG_COUNT_OF(p->items));
     if (bytes) p->items[p->n++] = (tg_memory_item){what, fix, bytes, phases};
+}
+
+/* What rests between the phases that need it: the memory of small blocks stays (TG_STOCK_LARGE). */
+static void add_resting(tg_memory_plan *p, const char *what, unsigned phases, const char *fix,
+                        uint64_t bytes) {
+    add(p, what, bytes < TG_STOCK_LARGE ? TG_PHASE_ALWAYS : phases, fix, bytes);
 }
 
 /* The phase that needs most. */
@@ -79,33 +86,6 @@ int tg_eval_slots(const tg_train_settings *s, const tg_arch *arch, int max_promp
     return n;
 }
 
-/* Parameters, gradients and optimizer of one trained network. */
-typedef struct network {
-    uint64_t params, grads, state, workspace;
-} network;
-
-/* caps: of the passes of an update whose workspace is wanted; NULL: it is not. */
-static network trained(const tg_train_settings *s, const tg_arch *arch, bool value_head,
-                       const tg_pass_caps *caps) {
-    unsigned flags = s->train | (value_head ? TG_MODEL_VALUE_HEAD : 0);
-    tg_params params;
-    if (tg_model_params(&params, arch, flags, NULL) != TG_OK) return (network){0};
-    network n = {tg_stock_bytes(params.total * sizeof(float)),
-                 tg_stock_bytes(params.grad_total * sizeof(float)),
-                 tg_optim_bytes(&s->optim, &params), 0};
-    if (caps && s->algo->workspace) n.workspace = s->algo->workspace(arch, &params, *caps);
-    tg_params_fini(&params);
-    return n;
-}
-
-static unsigned mode_of(const tg_train_settings *s) {
-    return s->recompute ? TG_PASS_RECOMPUTE : TG_PASS_TRAIN;
-}
-
-static uint64_t activations(const tg_train_settings *s, const tg_arch *arch, tg_pass_caps caps) {
-    return tg_stock_bytes(tg_pass_bytes(arch, s->train, caps, mode_of(s)));
-}
-
 static uint64_t generator_bytes(const tg_train_settings *s, const tg_arch *arch,
                                 const tg_gen_settings *gen, int slots, int max_prompt,
                                 int max_new) {
@@ -124,51 +104,33 @@ static void add_workspace(tg_memory_plan *p, const tg_arch *arch, tg_pass_caps c
         tg_pass_workspace(arch, caps, mode, rows));
 }
 
-/* The algorithm's passes, as large as its iterations will need them. */
-static tg_need passes_needed(const tg_train_settings *s, const tg_arch *arch,
-                             const tg_memory_facts *f, bool known, tg_algo_plan *algo) {
-    tg_need need;
-    s->algo->plan(s->algo_opts, f->n_envs, f->max_prompt + f->max_new, algo);
-    if (arch->kind == TG_KIND_SEQ2SEQ)
-        algo->caps = tg_pack_seq2seq_caps(algo->caps, f->max_prompt, f->max_new);
-    algo->caps.masked = s->mask.kind != TG_MASK_NONE;
-    int64_t rows = TG_MIN((int64_t)algo->n_steps * f->n_envs, (int64_t)1 << 30);
-    tg_need_even(&need, algo,
-                 &(tg_need_lengths){.n_rows = (int)rows,
-                                    .prompt = f->prompt ? f->prompt : f->max_prompt,
-                                    .answer = f->max_new,
-                                    .shorter = f->shorter,
-                                    .known = known});
-    return need;
-}
-
 static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
                            const tg_memory_facts *f) {
     int n_envs = f->n_envs, max_len = f->max_prompt + f->max_new;
     bool separate = s->critic == TG_CRITIC_SEPARATE;
-    bool known =
-        tg_critic_knows(s->critic, s->policy && s->policy->maskable, s->train, &s->rollout_gen);
     unsigned passes = TG_PHASE_SCORE | TG_PHASE_UPDATE;
-    tg_algo_plan algo;
-    const tg_need need = passes_needed(s, arch, f, known, &algo);
-    network policy = trained(s, arch, !separate, &need.update);
+    tg_passes algo;
+    tg_passes_plan(&algo, s, arch, f);
+    const tg_need need = algo.most;
+    tg_network_bytes policy = tg_network_bytes_of(s, arch, !separate, &need.update);
     const char *eight = "alg.policy.args.optimizer: {id: adamw_8bit}";
     add(p, "policy: parameters", TG_PHASE_ALWAYS, SMALLER, policy.params);
     if (!s->algo->critic_only) add(p, "policy: optimizer", TG_PHASE_ALWAYS, eight, policy.state);
-    add(p, "policy: gradients", TG_PHASE_UPDATE, "alg.policy.args.num_layers_unfrozen",
-        policy.grads);
+    add_resting(p, "policy: gradients", TG_PHASE_UPDATE, "alg.policy.args.num_layers_unfrozen",
+                policy.grads);
     add(p, "policy: vectors and tangents", TG_PHASE_UPDATE, "alg.policy.args.num_layers_unfrozen",
         policy.workspace);
     if (separate) {
         const char *share = "alg.policy.args.critic: shared";
-        network critic = trained(s, arch, true, NULL);
+        tg_network_bytes critic = tg_network_bytes_of(s, arch, true, NULL);
         add(p, "critic: parameters", TG_PHASE_ALWAYS, share, critic.params);
         add(p, "critic: optimizer", TG_PHASE_ALWAYS, share, critic.state);
         /* a critic trained by itself comes after the policy's step, in less than that gave back */
         if (!s->algo->critic_only)
-            add(p, "critic: gradients", TG_PHASE_UPDATE, share, critic.grads);
+            add_resting(p, "critic: gradients", TG_PHASE_UPDATE, share, critic.grads);
     }
-    add(p, "reference: parameters",
+    add_resting(
+        p, "reference: parameters",
         s->keep_reference || s->half_reference ? TG_PHASE_ALWAYS : TG_PHASE_SCORE,
         "alg.policy.args.reference: folder",
         tg_stock_bytes(s->half_reference ? tg_model_half_bytes(arch) : tg_model_bytes(arch, 0)));
@@ -176,18 +138,14 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
         add(p, "mask model: parameters", TG_PHASE_ALWAYS, SMALLER,
             tg_stock_bytes(tg_model_bytes(arch, 0)));
     const char *less = "a smaller alg.args.microbatch_tokens, or alg.policy.args.recompute: true";
-    tg_arch headed = *arch;
-    headed.value_head = true;
-    add(p, "policy: activations", known ? TG_PHASE_UPDATE : passes, less,
-        activations(s, separate ? arch : &headed, need.update));
-    tg_pass_caps critic_caps = need.update;
-    critic_caps.values = true;
-    if (separate) add(p, "critic: activations", passes, less, activations(s, &headed, critic_caps));
+    add(p, "policy: activations", tg_passes_known(s) ? TG_PHASE_UPDATE : passes, less,
+        tg_policy_pass_bytes(s, arch, need.update));
+    add(p, "critic: activations", passes, less, tg_critic_pass_bytes(s, arch, need.update));
     add(p, "reference: activations", TG_PHASE_SCORE, less,
-        tg_stock_bytes(tg_pass_bytes(arch, 0, need.score, TG_PASS_SCORE)));
+        tg_reference_pass_bytes(arch, need.score));
     add(p, "rollout: cache and packed weights", TG_PHASE_GENERATE, "fewer env.n_envs",
         generator_bytes(s, arch, &s->rollout_gen, n_envs, f->max_prompt, f->max_new));
-    uint64_t rows = (uint64_t)algo.n_steps * (uint64_t)n_envs;
+    uint64_t rows = (uint64_t)algo.plan.n_steps * (uint64_t)n_envs;
     add(p, "rollout: buffers", TG_PHASE_ALWAYS, "fewer alg.args.n_steps",
         rows * 80 + (uint64_t)n_envs * (uint64_t)max_len * 24);
     add_workspace(p, arch, need.score, TG_PASS_SCORE,
@@ -211,21 +169,21 @@ int tg_supervised_tokens(const tg_train_settings *s, const tg_arch *arch) {
     enum { MOST = 2048, FEW = 512, ACTIVATION_BYTES = 256 << 20 };
     int least = TG_MAX(FEW, tg_supervised_longest(arch)), n = TG_MAX(MOST, least);
     for (; n > least; n = TG_MAX(least, n / 2))
-        if (activations(s, arch, tg_supervised_caps(arch, n)) <= ACTIVATION_BYTES) break;
+        if (tg_pass_bytes_of(s, arch, tg_supervised_caps(arch, n)) <= ACTIVATION_BYTES) break;
     return n;
 }
 
 static void plan_supervised(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
                             const tg_memory_facts *f) {
-    network n = trained(s, arch, false, NULL);
+    tg_network_bytes n = tg_network_bytes_of(s, arch, false, NULL);
     tg_pass_caps caps =
         f->supervised ? *f->supervised : tg_supervised_caps(arch, tg_supervised_tokens(s, arch));
     add(p, "parameters", TG_PHASE_ALWAYS, SMALLER, n.params);
     add(p, "optimizer", TG_PHASE_ALWAYS, "alg.training_args.optim: adamw_8bit", n.state);
-    add(p, "gradients", TG_PHASE_UPDATE, "alg.num_layers_unfrozen", n.grads);
+    add_resting(p, "gradients", TG_PHASE_UPDATE, "alg.num_layers_unfrozen", n.grads);
     add(p, "activations", TG_PHASE_UPDATE, "alg.training_args.gradient_checkpointing: true",
-        activations(s, arch, caps));
-    add_workspace(p, arch, caps, mode_of(s), 0);
+        tg_pass_bytes_of(s, arch, caps));
+    add_workspace(p, arch, caps, tg_pass_mode_of(s), 0);
 }
 
 /* Evaluations may write more than an episode has. What perplexity needs comes behind the generator, in its place. */
@@ -266,7 +224,8 @@ tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, con
     /* as it is, and what it touches later: code, stacks, small things on the heap */
     add(p, "program", TG_PHASE_ALWAYS, SMALLER, status_bytes("VmRSS:") + GROWTH_BYTES);
     /* a piece of a checkpoint on its way, and one that is read again */
-    add(p, "files", TG_PHASE_ALWAYS, SMALLER, FILE_BYTES);
+    add(p, "files", TG_PHASE_ALWAYS, SMALLER,
+        TG_MIN(p->n_params * sizeof(float), (uint64_t)FILE_BYTES));
     add_up(p);
     p->available = memory_available();
     return TG_OK;

@@ -44,7 +44,7 @@ typedef struct tg_memory_plan {
 typedef struct tg_memory_facts {
     int n_envs, max_prompt, max_new;
     int prompt;           /* tokens of a prompt, on average */
-    bool shorter;         /* episodes may end before max_new */
+    bool uneven;          /* prompts are not all as long, or episodes may end before max_new */
     uint64_t n_evaluated; /* samples of the largest split that is evaluated */
     const tg_pass_caps *supervised; /* passes of its steps */
 } tg_memory_facts;

@@ -13,6 +13,7 @@
 #include "learner/track/track.h"
 #include "learner/train/checkpoint.h"
 #include "learner/train/halt.h"
+#include "learner/train/memory_plan.h"
 #include "learner/train/operations.h"
 #include "learner/train/settings.h"
 
@@ -48,8 +49,9 @@ typedef struct tg_run {
     tg_gen_settings rollout_gen, eval_gen;  /* with eos and lengths filled in */
     tg_stop_strings *stops, *rollout_stops; /* of eval_gen and rollout_gen; NULL: none */
     int n_envs, max_prompt, max_new;
-    uint32_t *special; /* (words of the vocabulary) bits of the tokenizer's special tokens */
-    uint64_t planned;  /* bytes of the memory plan */
+    uint32_t *special;     /* (words of the vocabulary) bits of the tokenizer's special tokens */
+    tg_memory_facts facts; /* of the memory plan */
+    uint64_t planned;      /* its bytes */
     char title[200];
 } tg_run;
 

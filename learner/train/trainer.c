@@ -10,9 +10,9 @@
 #include "learner/policy/actor_critic.h"
 #include "learner/rl/need.h"
 #include "learner/rl/kl.h"
-#include "learner/rl/pack.h"
 #include "learner/train/collect.h"
 #include "learner/train/evaluate.h"
+#include "learner/train/passes.h"
 #include "learner/train/run.h"
 
 #include <inttypes.h>
@@ -24,7 +24,7 @@ typedef struct trainer {
     tg_actor_critic *ac;
     tg_collector *collector;
     tg_kl_controller kl;
-    tg_algo_plan plan;
+    tg_passes passes;
     tg_run_state state;
     double reward_sum; /* since the last checkpoint */
     int64_t reward_n;
@@ -53,10 +53,7 @@ static tg_checkpoint_nets nets_of(const trainer *t) {
 static tg_status open_networks(trainer *t, tg_error *err) {
     tg_run *run = t->run;
     const tg_train_settings *s = run->settings;
-    s->algo->plan(s->algo_opts, run->n_envs, run->max_prompt + run->max_new, &t->plan);
-    if (run->arch.kind == TG_KIND_SEQ2SEQ)
-        t->plan.caps = tg_pack_seq2seq_caps(t->plan.caps, run->max_prompt, run->max_new);
-    t->plan.caps.masked = s->mask.kind != TG_MASK_NONE;
+    tg_passes_plan(&t->passes, s, &run->arch, &run->facts);
     tg_actor_critic_opts opts = {.model_folder = run->model_folder,
                                  .critic = s->critic,
                                  .reference = true,
@@ -68,7 +65,7 @@ static tg_status open_networks(trainer *t, tg_error *err) {
                                  .mask = s->mask,
                                  .seed = run->seed,
                                  .optim = s->optim,
-                                 .train_caps = t->plan.caps};
+                                 .train_caps = t->passes.plan.caps};
     opts.mask.compat = run->compat;
     return tg_actor_critic_open(&t->ac, run->be, &opts, err);
 }
@@ -128,7 +125,7 @@ static tg_status learn(trainer *t, tg_rollout *r, iteration *it, tg_error *err) 
                       .n_iterations = (uint64_t)s->eval.n_iters};
     double start = tg_clock_seconds();
     tg_need need;
-    tg_status st = tg_need_rollout(&need, &t->plan, r, &order, err);
+    tg_status st = tg_passes_fit(&need, &t->passes, r, &order, err);
     if (st != TG_OK) return st;
     t->ac->caps = need.score;
     st = tg_actor_critic_score(t->ac, r, err);
@@ -137,7 +134,8 @@ static tg_status learn(trainer *t, tg_rollout *r, iteration *it, tg_error *err) 
     double mean_kl = tg_rollout_kl(r, t->kl.coeff);
     tg_rollout_summarise(r, t->kl.coeff, &it->summary);
     tg_kl_controller_step(&t->kl, mean_kl);
-    tg_rollout_finish(r, &(tg_returns_opts){t->plan.gamma, t->plan.gae_lambda, s->kl.norm_reward});
+    tg_rollout_finish(
+        r, &(tg_returns_opts){t->passes.plan.gamma, t->passes.plan.gae_lambda, s->kl.norm_reward});
     double scored = tg_clock_seconds();
     st = s->algo->update(t->ac, s->algo_opts, r, &order, NULL, &it->stats, err);
     tg_actor_critic_rest(t->ac); /* the next rollout and evaluations need the memory for caches */
@@ -238,7 +236,7 @@ static tg_status iterate(trainer *t, tg_error *err) {
     iteration it = {0};
     tg_rollout *r = NULL;
     double start = tg_clock_seconds();
-    int rows = t->plan.n_steps * t->run->n_envs;
+    int rows = t->passes.plan.n_steps * t->run->n_envs;
     tg_status st = tg_collect(t->collector, rows, &r, &it.info, err);
     it.rollout_s = tg_clock_seconds() - start;
     if (st == TG_OK) st = learn(t, r, &it, err);

@@ -13,8 +13,8 @@
 #include "learner/policy/actor_critic.h"
 #include "learner/policy/generate.h"
 #include "learner/rl/algo.h"
-#include "learner/rl/need.h"
 #include "learner/train/memory_plan.h"
+#include "learner/train/passes.h"
 #include "tests/support/bench_line.h"
 
 #include <stdio.h>
@@ -199,11 +199,11 @@ static tg_arch arch_of(const mode *m) {
                      .pad_id = -1};
 }
 
+static const tg_memory_facts texts = {.n_envs = PROMPTS, .max_prompt = PROMPT, .max_new = NEW};
+
 static double planned_mb(const tg_train_settings *s, const tg_arch *arch) {
     tg_memory_plan plan;
-    must(tg_memory_plan_make(
-        &plan, s, arch, &(tg_memory_facts){.n_envs = PROMPTS, .max_prompt = PROMPT, .max_new = NEW},
-        &err));
+    must(tg_memory_plan_make(&plan, s, arch, &texts, &err));
     tg_buf text = {0};
     tg_memory_plan_print(&plan, &text);
     if (getenv("TEXTGEN_BENCH_PLAN")) puts(text.data);
@@ -224,7 +224,7 @@ static void note_peak(double *mb) {
     reset_peak();
 }
 
-static void iterate(tg_actor_critic *ac, const tg_train_settings *s, const tg_algo_plan *plan,
+static void iterate(tg_actor_critic *ac, const tg_train_settings *s, const tg_passes *passes,
                     uint64_t iteration, figures *f) {
     int32_t prompts[PROMPTS][PROMPT];
     tg_rng rng = tg_rng_at(1, TG_RNG_TEST, iteration, 0);
@@ -241,7 +241,7 @@ static void iterate(tg_actor_critic *ac, const tg_train_settings *s, const tg_al
     tg_rollout *r = make_rollout(prompts, c);
     const tg_order order = {.seed = 1, .iteration = iteration};
     tg_need fit;
-    must(tg_need_rollout(&fit, plan, r, &order, &err));
+    must(tg_passes_fit(&fit, passes, r, &order, &err));
     ac->caps = fit.score;
     must(tg_actor_critic_score(ac, r, &err));
     ac->caps = fit.update;
@@ -339,8 +339,8 @@ static int run(const mode *m) {
     must(tg_algo_find("ppo", &s.algo, &err));
     s.algo_opts = ppo_options(s.algo, m, &arena);
     figures f = {.planned = planned_mb(&s, &arch)};
-    tg_algo_plan plan;
-    s.algo->plan(s.algo_opts, PROMPTS, PROMPT + NEW, &plan);
+    tg_passes passes;
+    tg_passes_plan(&passes, &s, &arch, &texts);
     tg_actor_critic *ac;
     must(tg_actor_critic_open(&ac, be,
                               &(tg_actor_critic_opts){.model_folder = model,
@@ -351,11 +351,11 @@ static int run(const mode *m) {
                                                       .recompute = s.recompute,
                                                       .seed = 1,
                                                       .optim = s.optim,
-                                                      .train_caps = plan.caps},
+                                                      .train_caps = passes.plan.caps},
                               &err));
-    iterate(ac, &s, &plan, 0, &f);
+    iterate(ac, &s, &passes, 0, &f);
     f.first_s = f.generate_s + f.score_s + f.update_s;
-    iterate(ac, &s, &plan, 1, &f);
+    iterate(ac, &s, &passes, 1, &f);
     print(m, &f, tg_team_size(be->team));
     tg_actor_critic_destroy(&ac);
     tg_backend_close(&be);

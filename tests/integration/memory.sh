@@ -1,7 +1,7 @@
 #!/bin/bash
 # The memory plan and the real peak of runs of a model of 25 M parameters: f32 with a shared critic, with a critic of its own, with 8-bit
 # Adam and recomputation, with frozen layers; TRPO with its vectors; NLPO, where generating with two caches needs most; supervised
-# runs; of a model of 7 M parameters, most of which are its vocabulary; and of a BLOOM with prompts of many lengths. Bound: the peak is within 5 % of the plan, or 8 MB.
+# runs; answers that end early, or might; a model of 7 M parameters, most of which are its vocabulary; and a BLOOM with prompts of many lengths. Bound: the peak is within 5 % of the plan, or 8 MB.
 set -u
 BUILD=${BUILD:-build}
 case ${SANITIZE:-} in ?*) echo "0 passed, 0 failed"; exit 0 ;; esac # sanitizers have memory of their own
@@ -65,6 +65,11 @@ within f32-shared ppo.yml; shared=$peak
 within f32-separate ppo.yml alg.policy.args.critic=separate train_evaluation.n_iters=1; separate=$peak
 within 8bit-recompute ppo.yml 'alg.policy.args.optimizer={id: adamw_8bit}' alg.policy.args.recompute=true; small=$peak
 within ends ppo.yml env.args.terminate_on_eos=true alg.args.batch_size=120 train_evaluation.n_iters=1 # episodes may end early, in small minibatches
+# answers that hardly begin: many more prompts than the plan counts on, in as much memory; and those that might end but do not
+within short-answers ppo.yml env.args.terminate_on_eos=true train_evaluation.n_iters=1 env.args.max_prompt_length=60 "datapool.args.prompt=$(seq -s ' ' 10 90)" \
+    alg.args.microbatch_tokens=4096 'alg.policy.args.generation_kwargs={do_sample: true, top_k: 0, max_new_tokens: 60, exponential_decay_length_penalty: [2, 1.6]}'
+within whole-answers ppo.yml env.args.terminate_on_eos=true train_evaluation.n_iters=1 env.args.max_prompt_length=60 "datapool.args.prompt=$(seq -s ' ' 10 90)" \
+    alg.args.microbatch_tokens=4096 'alg.policy.args.generation_kwargs={do_sample: true, top_k: 0, min_length: 59, max_new_tokens: 60}'
 within frozen ppo.yml alg.policy.args.num_layers_unfrozen=2 train_evaluation.n_iters=1; frozen=$peak
 within trpo ppo.yml alg.id=trpo 'alg.args={n_steps: 60, batch_size: 480, cg_max_steps: 2, n_critic_updates: 1, line_search_max_iter: 2}' \
     alg.policy.args.critic=separate train_evaluation.n_iters=1

@@ -26,7 +26,7 @@ learns() {
 }
 learns separate --workers 2
 learns shared alg.policy.args.critic=shared
-learns a2c alg.id=a2c 'alg.args={n_steps: 16, learning_rate: 0.003}' train_evaluation.n_iters=150
+learns a2c alg.id=a2c 'alg.args={n_steps: 16, learning_rate: 0.003}' train_evaluation.n_iters=300
 learns nlpo alg.id=nlpo "$(numbers_nlpo t5 seq2seq)"
 learns trpo alg.id=trpo 'alg.args={n_steps: 16, batch_size: 64, learning_rate: 0.003, target_kl: 0.05, n_critic_updates: 4}'
 
