@@ -152,8 +152,8 @@ static inline void softmax_block(float *s, int n, float *top, float *sum, float 
     *sum += total;
 }
 
-INLINE size_t head_at(const tg_decode_task *t, int h) {
-    return (size_t)((t->first + h) / t->share) * (size_t)t->D;
+INLINE size_t head_at(const tg_decode_task *t, int h, const int D) {
+    return (size_t)((t->first + h) / t->share) * (size_t)D;
 }
 
 /* Whether the head's part of a row is not that of the one before. */
@@ -161,10 +161,10 @@ INLINE bool is_new(const tg_decode_task *t, int h) {
     return h == 0 || (t->first + h) % t->share == 0;
 }
 
-INLINE void decode(const tg_decode_task *t, const bool half) {
+INLINE void decode(const tg_decode_task *t, const bool half, const int D) {
     float s[HEADS][BLOCK], top[HEADS], sum[HEADS] = {0};
     for (int h = 0; h < t->heads; h++) top[h] = -INFINITY;
-    memset(t->out, 0, (size_t)t->heads * (size_t)t->D * sizeof *t->out);
+    memset(t->out, 0, (size_t)t->heads * (size_t)D * sizeof *t->out);
     for (int j0 = 0; j0 < t->n; j0 += BLOCK) {
         const int m = t->n - j0 < BLOCK ? t->n - j0 : BLOCK;
         const void *row[ROWS];
@@ -173,13 +173,13 @@ INLINE void decode(const tg_decode_task *t, const bool half) {
             const void *next = j + AHEAD < m ? row_at(t->k, (size_t)(j0 + j + AHEAD), t->ld, half)
                                              : row_at(t->v, (size_t)(j0 + j % AHEAD), t->ld, half);
             for (int h = 0; h < t->heads; h++) {
-                if (is_new(t, h)) fetch_rows(next, head_at(t, h), t->ld, t->D, half);
-                products(s[h] + j, t->q + (size_t)h * t->q_step, row, head_at(t, h), t->D, half);
+                if (is_new(t, h)) fetch_rows(next, head_at(t, h, D), t->ld, D, half);
+                products(s[h] + j, t->q + (size_t)h * t->q_step, row, head_at(t, h, D), D, half);
             }
         }
         for (int h = 0; h < t->heads; h++) {
             shape_scores(s[h], m, &t->shape[h], t->n - 1 - j0);
-            softmax_block(s[h], m, &top[h], &sum[h], t->out + (size_t)h * (size_t)t->D, t->D);
+            softmax_block(s[h], m, &top[h], &sum[h], t->out + (size_t)h * (size_t)D, D);
             for (int j = m; j % ROWS; j++) s[h][j] = 0; /* rows that came again */
         }
         for (int j = 0; j < m; j += ROWS) {
@@ -187,19 +187,26 @@ INLINE void decode(const tg_decode_task *t, const bool half) {
             const void *next =
                 row_at(j + AHEAD < m ? t->v : t->k, (size_t)(j0 + j + AHEAD), t->ld, half);
             for (int h = 0; h < t->heads; h++) {
-                if (is_new(t, h)) fetch_rows(next, head_at(t, h), t->ld, t->D, half);
-                add_rows(t->out + (size_t)h * (size_t)t->D, s[h] + j, row, head_at(t, h), t->D,
-                         half);
+                if (is_new(t, h)) fetch_rows(next, head_at(t, h, D), t->ld, D, half);
+                add_rows(t->out + (size_t)h * (size_t)D, s[h] + j, row, head_at(t, h, D), D, half);
             }
         }
     }
     for (int h = 0; h < t->heads && t->n > 0; h++)
-        TG_KERNEL(scale)(t->out + (size_t)h * (size_t)t->D, 1.0f / sum[h], (size_t)t->D);
+        TG_KERNEL(scale)(t->out + (size_t)h * (size_t)D, 1.0f / sum[h], (size_t)D);
+}
+
+/* Where the compiler knows the size of a head, as the usual one, its loops over it become straight lines. */
+INLINE void by_size(const tg_decode_task *t, const bool half) {
+    if (t->D == 64)
+        decode(t, half, 64);
+    else
+        decode(t, half, t->D);
 }
 
 void TG_KERNEL(decode)(const tg_decode_task *t) {
     if (t->half)
-        decode(t, true);
+        by_size(t, true);
     else
-        decode(t, false);
+        by_size(t, false);
 }
