@@ -12,7 +12,7 @@ if ! { ip netns add $hub && ip -n $hub link set lo up; } 2>/dev/null; then
     echo "skipped: no network namespaces here"
     finish
 fi
-trap 'end_all; end_networks 2>/dev/null' EXIT
+at_end() { end_all; end_networks 2>/dev/null; }
 front=tcp://127.0.0.1:7601
 ip netns exec $hub "$bin/textgen-broker" --front $front --back tcp://0.0.0.0:7602 --insecure --heartbeat-ms "$beat" >"$work/broker.log" 2>&1 &
 remote() { ip netns exec "$1" "$bin/textgen-env" --config "$config" --connect "tcp://$2:7602" --heartbeat-ms "$beat" "${@:3}" >>"$work/workers.log" 2>&1 & }

@@ -12,7 +12,7 @@ lines() {
         echo "skipped: no network namespaces or no /dev/net/tun here"
         return
     fi
-    trap 'end_all; ip netns del '$here'; ip netns del '$there EXIT
+    at_end() { end_all; ip netns del tg-here-$$; ip netns del tg-there-$$; }
     ip -n $there link set lo up
     ip netns exec $there "$bin/textgen-env" --config "$config" --bind tcp://0.0.0.0:7600 --insecure --heartbeat-ms 1000 >"$work/serve.out" 2>>"$work/workers.log" &
     for kind in good bad; do

@@ -8,7 +8,7 @@ if ! mount -t tmpfs -o size=24m tmpfs "$disk" 2>/dev/null; then
     echo "skipped: no small file system can be mounted here"
     finish
 fi
-trap 'umount -l "$disk" 2>/dev/null; end_all' EXIT
+at_end() { umount -l "$disk" 2>/dev/null; end_all; }
 train() { "$bin/textgen" train "$config" train_evaluation.n_iters=4 train_evaluation.save_every=1 train_evaluation.eval_every=100 --run-dir "$@" >"$work/train.log" 2>&1; }
 train "$work/undisturbed"; check "an undisturbed run" $? "$work/train.log"
 dd if=/dev/zero of="$disk/filler" bs=1M count=16 2>/dev/null

@@ -25,7 +25,7 @@ group=/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup)/te
 if [ -n "${SANITIZE:-}" ]; then
     echo "skipped: a sanitizer takes more than 64 MB for itself"
 elif mkdir "$group" 2>/dev/null && echo 64M >"$group/memory.limit_in_bytes"; then
-    trap 'end_all; sleep 0.2; rmdir "$group" 2>/dev/null' EXIT
+    at_end() { end_all; sleep 0.2; rmdir "$group" 2>/dev/null; }
     (echo $BASHPID >"$group/cgroup.procs"; exec "$bin/textgen-broker" --front "$front" --back "$back" --heartbeat-ms "$beat") >"$work/broker.log" 2>&1 &
     b=$!
     worker

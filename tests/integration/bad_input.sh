@@ -1,15 +1,11 @@
 #!/bin/bash
 # Wrong configs, overrides, models, data and command lines. Each must end with the right sysexits code and exactly one line on stderr
 # that says what is wrong; nothing crashes, and no run folder is left behind.
-set -u
-BUILD=${BUILD:-build}
-root=$PWD textgen=$PWD/$BUILD/textgen env=$PWD/$BUILD/textgen-env learner=$PWD/$BUILD/textgen-learner
-work=$(mktemp -d /tmp/textgen-bad.XXXXXX)
-trap 'rm -rf "$work"' EXIT
+. tests/support/script.sh bad_input
+env=$bin/textgen-env learner=$bin/textgen-learner
 cd "$work" || exit 70
 export TEXTGEN_LOG=warn HOME=$work HF_HOME=$work/hf LC_ALL=C.UTF-8
 unset TEXTGEN_MODELS HF_HUB_CACHE
-passed=0 failed=0
 
 # bad NAME CODE PATTERN COMMAND…: CODE and PATTERN are regular expressions.
 bad() {
@@ -21,7 +17,7 @@ bad() {
     [ "$(wc -l <err)" -eq 1 ] || why="$why; $(wc -l <err) lines on stderr, expected 1"
     grep -qE -- "$pattern" err || why="$why; stderr does not match: $pattern"
     for d in dir runs rl4lm_exps; do [ ! -e $d ] || { why="$why; $d was left behind"; rm -rf $d; }; done
-    if [ -z "$why" ]; then passed=$((passed + 1)); return; fi
+    if [ -z "$why" ]; then ok; return; fi
     failed=$((failed + 1))
     echo "  $name: $why"
     head -n 5 err | sed 's/^/    | /'
@@ -118,7 +114,7 @@ train_evaluation:
 YML
 
 # The table would prove nothing if the unchanged config were refused too.
-if "$textgen" check good.yml >out 2>err; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "  the good config is refused:"; cat err; fi
+if "$textgen" check good.yml >out 2>err; then ok; else failed=$((failed + 1)); echo "  the good config is refused:"; cat err; fi
 
 # ---- options without effect: right, but one line each, from one of the processes that read the config -------------------------------
 cat >sup.yml <<YML
@@ -145,7 +141,7 @@ sed -E 's/^    n_steps: 8/    verbose: 1\n&/' good.yml >c.yml
 sed 's/^tokenizer:.*/tokenizer: {model_name: '"${model//\//\\/}"', max_length: 5}/; /save_strategy/d' sup.yml >s.yml
 bad "no effect: of RL4LMs on supervised texts" 0 '^note: s.yml:1: tokenizer.max_length: has no effect on the texts that are trained on' "$textgen" check --schema-only s.yml
 "$textgen" train c.yml --run-dir dir >out 2>&1 || { failed=$((failed + 1)); tail -n 3 out; }
-if [ "$(grep -c 'c.yml:[0-9]*: alg.args.verbose has no effect' out)" = 1 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "  train does not say once that an option has no effect"; fi
+if [ "$(grep -c 'c.yml:[0-9]*: alg.args.verbose has no effect' out)" = 1 ]; then ok; else failed=$((failed + 1)); echo "  train does not say once that an option has no effect"; fi
 rm -rf dir
 
 # ---- config files ------------------------------------------------------------------------------
@@ -197,7 +193,7 @@ over "nothing is left to train" 78 'num_layers_unfrozen: 0 leaves nothing to tra
     alg.policy.id=seq2seq_lm_actor_critic_policy alg.policy.args.model_name="$root/tests/golden/families/bart" tokenizer.model_name="$work/words" \
     env.args.terminate_on_eos=false alg.policy.args.num_layers_unfrozen=0
 "$textgen" check good.yml alg.policy.args.num_layers_unfrozen=0 >out 2>err
-if grep -q 'note: command line: alg.policy.args.num_layers_unfrozen: 16 of [0-9]* parameters are trained (0 of 1 layers: only the norm' err; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "  check does not say what is trained"; head -n 3 err; fi
+if grep -q 'note: command line: alg.policy.args.num_layers_unfrozen: 16 of [0-9]* parameters are trained (0 of 1 layers: only the norm' err; then ok; else failed=$((failed + 1)); echo "  check does not say what is trained"; head -n 3 err; fi
 with "prompts longer than the positions" 78 'c.yml:15: env.args.max_prompt_length: prompts of up to 25 tokens and 8 new ones do not fit the model.s 32 positions: lower it to at most 24' 's/max_prompt_length: 5/max_prompt_length: 25/'
 with "episodes longer than the positions" 78 'c.yml:16: env.args.max_episode_length: 32 new tokens and a prompt are more than the model.s 32 positions' 's/(max_episode_length|max_new_tokens): 8/\1: 32/'
 with "prompts of any length" 78 'c.yml:12: env.args.max_prompt_length: .*as this key is not there.*set it to at most 24' '/max_prompt_length/d'
@@ -276,5 +272,4 @@ bad "worker: no address" 64 'bind|connect' "$env" --config good.yml
 bad "worker: bad address" '(64|78)' 'nonsense' "$env" --config good.yml --connect nonsense://x
 bad "learner: no run folder" 64 'run-dir' "$learner" train --config good.yml
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

@@ -1,17 +1,10 @@
 #!/bin/bash
 # Files that people really have: every reader names file and row of what is wrong, leaves bad rows out when it is told to, and says
 # how many. What is only unusual (CRLF, a byte order mark, lines of a megabyte) is read.
-set -u
-textgen=$PWD/${BUILD:-build}/textgen-env tables=$PWD/tests/golden/tables
-work=$(mktemp -d /tmp/textgen-rows.XXXXXX)
-trap 'rm -rf "$work"' EXIT
+. tests/support/script.sh bad_rows
+textgen=$bin/textgen-env tables=$PWD/tests/golden/tables
 sed '/^datapool:/,/^$/d' configs/increasing_numbers.yml >"$work/base.yml"
 cd "$work" || exit 70
-passed=0 failed=0
-# is WHAT EXPECTED FOUND
-is() {
-    if [ "$2" = "$3" ]; then passed=$((passed + 1)); else failed=$((failed + 1)); printf '  %s:\n    expected %s\n    found    %s\n' "$1" "$2" "$3"; fi
-}
 data() { # FILE MODE: ids on stdout, messages in err
     local kind=${1##*.} more=(datapool.args.prompt=p datapool.args.references=r)
     [ $kind = txt ] && kind=text more=(datapool.args.unit=line)
@@ -101,5 +94,4 @@ head -c 3 "$whole" >three.parquet;             broken three.parquet 'not a \(who
 broken footer.parquet 'the footer is longer than the file'
 cp "$whole" columns.parquet;                   broken columns.parquet 'row 1: .*no field "p"; the row has'
 
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+finish

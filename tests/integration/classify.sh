@@ -1,13 +1,7 @@
 #!/bin/bash
 # textgen classify on the recorded encoders: labels, pairs, ids, vectors; bad lines in their place; what is no classifier is refused.
-set -u
-BUILD=${BUILD:-build}
-root=$PWD textgen=$PWD/$BUILD/textgen
-work=$(mktemp -d /tmp/textgen-classify.XXXXXX)
-trap 'rm -rf "$work"' EXIT
+. tests/support/script.sh classify
 cd "$work" || exit 70
-passed=0 failed=0
-ok() { passed=$((passed + 1)); }
 bad() { failed=$((failed + 1)); echo "  $1"; head -n 5 err out | sed 's/^/    | /'; }
 is() { if [ "$2" = "$3" ]; then ok; else bad "$1: $2, expected $3"; fi; } # is WHAT GOT WANTED
 refused() { "${@:4}" >out 2>err </dev/null; local code=$?; if [ $code -eq "$2" ] && grep -qE -- "$3" err; then ok; else bad "$1: exit $code"; fi; }
@@ -43,5 +37,4 @@ refused "no model" 64 'model is missing' "$textgen" classify
 refused "a wrong pooling" 64 'expected first, mean or max' "$textgen" classify --model model --embed median
 refused "an encoder does not generate" 65 'writes no text' "$textgen" generate --model model
 refused "nor has it log-probs" 65 'writes no text' "$textgen" logprob --model model --jsonl
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+finish

@@ -1,36 +1,18 @@
 #!/bin/bash
 # Same seed, same bytes: with 1, 2 and 5 workers, when the learner is killed and resumed, when it is asked to stop and resumed, and when a
 # worker is killed. A tiny model is made first by a supervised run, which is held to the same.
-set -u
-BUILD=${BUILD:-build}
-textgen=$PWD/$BUILD/textgen
+. tests/support/script.sh determinism
 . tests/support/numbers.sh
-tokenizer=$PWD/tests/golden/tokenizer/gpt2-a
-work=$(mktemp -d /tmp/textgen-determinism.XXXXXX)
 run=
-trap '[ -z "$run" ] || kill "$run" 2>/dev/null; wait; rm -rf "$work"' EXIT
+at_end() { [ -z "$run" ] || kill "$run" 2>/dev/null; wait; }
 cd "$work" || exit 70
 export TEXTGEN_QUIET=1
-passed=0 failed=0
-ok() { passed=$((passed + 1)); }
-bad() { failed=$((failed + 1)); echo "  $1"; [ -z "${2:-}" ] || tail -n 15 "$2" | sed 's/^/    | /'; }
 
 numbers_texts 200 2 4 >texts.jsonl
 head -n 10 texts.jsonl >few.jsonl
 
-cat >sft.yml <<YML
-tokenizer: {model_name: $tokenizer}
-datapool: {id: jsonl, args: {train: $work/texts.jsonl, val: $work/few.jsonl, test: $work/few.jsonl}}
-alg:
-  id: supervised
-  model_type: causal
-  model_config: {n_layer: 1, n_head: 2, n_embd: 16, n_positions: 48}
-  generation_kwargs: {do_sample: true, top_k: 0, max_new_tokens: 8, post_processing_fn: null}
-  training_args: {per_device_train_batch_size: 16, num_train_epochs: 30, learning_rate: 0.01, logging_steps: 50, save_steps: 30}
-train_evaluation: {eval_batch_size: 8, metrics: [{id: increasing_numbers, args: {min_tokens: 8}}]}
-learner: {threads: 2}
-seed: 3
-YML
+numbers_scratch 'n_layer: 1, n_head: 2, n_embd: 16, n_positions: 48' \
+    'per_device_train_batch_size: 16, num_train_epochs: 30, learning_rate: 0.01, logging_steps: 50, save_steps: 30' >sft.yml
 cat >ppo.yml <<YML
 tokenizer: {model_name: $work/sft/model}
 reward_fn: {id: increasing_numbers, args: {min_tokens: 8}}
@@ -189,5 +171,4 @@ else
 fi
 run=
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

@@ -1,15 +1,9 @@
 #!/bin/bash
 # textgen export: formats, types and shards convert to the same model; runs and checkpoints become folders; wrong requests are refused.
-set -u
-BUILD=${BUILD:-build}
-root=$PWD textgen=$PWD/$BUILD/textgen eval=$PWD/$BUILD/tests/tensor-eval
-work=$(mktemp -d /tmp/textgen-export.XXXXXX)
-trap 'rm -rf "$work"' EXIT
+. tests/support/script.sh export
+eval=$bin/tests/tensor-eval
 cd "$work" || exit 70
 export TEXTGEN_QUIET=1 TEXTGEN_LOG=warn
-passed=0 failed=0
-ok() { passed=$((passed + 1)); }
-bad() { failed=$((failed + 1)); echo "  $1"; [ -z "${2:-}" ] || tail -n 15 "$2" | sed 's/^/    | /'; }
 check() { if "${@:2}" >out 2>err; then ok; else bad "$1" err; fi; }
 said() { if grep -qE -- "$2" out; then ok; else bad "$1" out; fi; }
 refused() { # refused WHAT CODE PATTERN COMMAND…
@@ -174,5 +168,4 @@ check "leave nothing" test ! -e x -a -z "$(ls | grep '^x')"
 mkdir evil && cp "$opt/config.json" evil && cp "$root/tests/golden/torch/hostile_runs.bin" evil/pytorch_model.bin
 refused "a pickle that runs something" 65 'posix.system' "$textgen" export evil x
 check "leaves nothing" test ! -e x -a -z "$(ls | grep '^x')"
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+finish

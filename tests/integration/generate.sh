@@ -1,20 +1,18 @@
 #!/bin/bash
 # textgen generate: options in every form, results as JSON lines, text lines, and lines that are refused.
-set -u
-BUILD=${BUILD:-build}
-textgen=$PWD/$BUILD/textgen models=$PWD/tests/golden/families tiny=$PWD/configs/models/tiny
+. tests/support/script.sh generate
+models=$PWD/tests/golden/families tiny=$PWD/configs/models/tiny
 export TEXTGEN_LOG=warn LC_ALL=C.UTF-8
-passed=0 failed=0
 tell() { failed=$((failed + 1)); echo "  $*"; }
 run() { echo "$1" | "$textgen" generate --jsonl "${@:2}" 2>&1; }
 # same NAME A B
-same() { if [ -n "$2" ] && [ "$2" = "$3" ]; then passed=$((passed + 1)); else tell "$1: \"$2\" is not \"$3\""; fi; }
+same() { if [ -n "$2" ] && [ "$2" = "$3" ]; then ok; else tell "$1: \"$2\" is not \"$3\""; fi; }
 # says NAME CODE PATTERN LINE ARGS…
 says() {
     local out code
     out=$(echo "$4" | "$textgen" generate --jsonl "${@:5}" 2>&1)
     code=$?
-    if [ "$code" = "$2" ] && grep -qE -- "$3" <<<"$out"; then passed=$((passed + 1)); return; fi
+    if [ "$code" = "$2" ] && grep -qE -- "$3" <<<"$out"; then ok; return; fi
     tell "$1: exit $code, expected $2; \"$out\" should match $3"
 }
 
@@ -70,5 +68,4 @@ for options in 'num_beams=3' 'do_sample=true' 'num_beams=4 num_beam_groups=2 div
     same "with one thread, $options" "$together" "$(run "$lines" --model "$models/gpt_neo" max_new_tokens=7 $options --threads 1)"
 done
 same "plain text" "$(printf 'The box\nThe box\n' | "$textgen" generate --model "$tiny" --max-new-tokens 4 | sort -u | wc -l)" 1
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

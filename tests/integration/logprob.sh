@@ -1,10 +1,8 @@
 #!/bin/bash
 # textgen logprob on encoder-decoder models: numbers of transformers on the golden models, and lines that are refused.
-set -u
-BUILD=${BUILD:-build}
-textgen=$PWD/$BUILD/textgen models=$PWD/tests/golden/families
+. tests/support/script.sh logprob
+models=$PWD/tests/golden/families
 export TEXTGEN_LOG=warn LC_ALL=C.UTF-8
-passed=0 failed=0
 
 # near NAME MODEL LINE NUMBERS: the line's numbers, log-probs and then entropies, within 1e-5.
 near() {
@@ -15,7 +13,7 @@ near() {
             for (i = 1; i <= n[NR]; i++) v[NR, i] = x[i] }
         END { if (n[1] == 0 || n[1] != n[2]) exit 1
             for (i = 1; i <= n[1]; i++) { d = v[1, i] - v[2, i]; if (d > 1e-5 || d < -1e-5) exit 1 } }'; then
-        passed=$((passed + 1))
+        ok
     else
         failed=$((failed + 1))
         echo "  $1: found $out, expected $4"
@@ -26,7 +24,7 @@ says() {
     local out code
     out=$(echo "$5" | "$textgen" logprob --model "$4" --jsonl 2>&1)
     code=$?
-    if [ "$code" = "$2" ] && grep -qE -- "$3" <<<"$out"; then passed=$((passed + 1)); return; fi
+    if [ "$code" = "$2" ] && grep -qE -- "$3" <<<"$out"; then ok; return; fi
     failed=$((failed + 1))
     echo "  $1: exit $code, expected $2; \"$out\" should match $3"
 }
@@ -48,5 +46,4 @@ says 'an answer that is too long' 65 'only 24 positions' "$models/bart" "{\"inpu
 says 'text without a tokenizer' 65 'needs a tokenizer' "$models/t5" '{"input_text": "a", "text": "b"}'
 says 'a causal model has no source' 65 'this one is causal' "$models/llama" '{"input_ids": [5], "ids": [5]}'
 says 'an encoder has no next token' 65 'is an encoder' "$PWD/tests/golden/encoders/bert" '{"ids": [5]}'
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

@@ -2,35 +2,19 @@
 # The memory plan and the real peak of runs of a model of 25 M parameters: f32 with a shared critic, with a critic of its own, with 8-bit
 # Adam and recomputation, with frozen layers; TRPO with its vectors; NLPO, where generating with two caches needs most; supervised
 # runs; answers that end early, or might; a model of 7 M parameters, most of which are its vocabulary; and a BLOOM with prompts of many lengths. Bound: the peak is within 5 % of the plan, or 8 MB.
-set -u
-BUILD=${BUILD:-build}
+. tests/support/script.sh memory
 case ${SANITIZE:-} in ?*) echo "0 passed, 0 failed"; exit 0 ;; esac # sanitizers have memory of their own
-textgen=$PWD/$BUILD/textgen make=$PWD/$BUILD/tests/make-model
+make=$bin/tests/make-model
 . tests/support/numbers.sh
 tokenizer=$PWD/tests/golden/tokenizer/gpt2-a
-work=$(mktemp -d /tmp/textgen-memory.XXXXXX)
-trap 'wait; rm -rf "$work"' EXIT
 cd "$work" || exit 70
 export TEXTGEN_QUIET=1
-passed=0 failed=0
-bad() { failed=$((failed + 1)); echo "  $1"; [ -z "${2:-}" ] || tail -n 15 "$2" | sed 's/^/    | /'; }
 
 numbers_texts 200 60 0 >texts.jsonl
 head -n 2 texts.jsonl >few.jsonl
 
-cat >sft.yml <<YML
-tokenizer: {model_name: $tokenizer}
-datapool: {id: jsonl, args: {train: $work/texts.jsonl, val: $work/few.jsonl, test: $work/few.jsonl}}
-alg:
-  id: supervised
-  model_type: causal
-  model_config: {n_layer: 8, n_head: 8, n_embd: 512, n_positions: 128}
-  generation_kwargs: {do_sample: true, top_k: 0, max_new_tokens: 4, post_processing_fn: null}
-  training_args: {per_device_train_batch_size: 40, max_steps: 1, learning_rate: 0.001, logging_steps: 50, save_steps: 30}
-train_evaluation: {eval_batch_size: 2, metrics: [{id: increasing_numbers, args: {min_tokens: 8}}]}
-learner: {threads: 2}
-seed: 3
-YML
+numbers_scratch 'n_layer: 8, n_head: 8, n_embd: 512, n_positions: 128' \
+    'per_device_train_batch_size: 40, max_steps: 1, learning_rate: 0.001, logging_steps: 50, save_steps: 30' >sft.yml
 cat >ppo.yml <<YML
 tokenizer: {model_name: $work/f32-supervised/model}
 reward_fn: {id: increasing_numbers, args: {min_tokens: 8}}
@@ -55,10 +39,10 @@ within() {
     line=$(sed -n 's/.*memory: peak \([0-9.]*\) MiB, planned \([0-9.]*\) MiB/\1 \2/p' "$name/log.txt")
     peak=$(awk '{print int($1)}' <<<"$line")
     printf '  %-24s peak and plan, MiB: %s (%s)\n' "$name" "$line" "$(awk '{printf "%+.1f %%", 100 * ($2 / $1 - 1)}' <<<"$line")"
-    if awk '{d = $2 - $1; if (d < 0) d = -d; exit !($1 > 0 && (d <= 0.05 * $1 || d <= 8))}' <<<"$line"; then passed=$((passed + 1))
+    if awk '{d = $2 - $1; if (d < 0) d = -d; exit !($1 > 0 && (d <= 0.05 * $1 || d <= 8))}' <<<"$line"; then ok
     else bad "$name: the plan is not within 5 % of the peak"; fi
 }
-less() { if [ "$2" -lt "$3" ]; then passed=$((passed + 1)); else bad "$1: $2 MiB is not less than $3 MiB"; fi; }
+less() { if [ "$2" -lt "$3" ]; then ok; else bad "$1: $2 MiB is not less than $3 MiB"; fi; }
 
 within f32-supervised sft.yml
 within f32-shared ppo.yml; shared=$peak
@@ -121,5 +105,4 @@ within few-texts sft.yml alg.training_args.per_device_train_batch_size=2
 less "a shared critic" "$shared" "$separate"
 less "8-bit Adam and recomputation" "$small" "$shared"
 less "frozen layers" "$frozen" "$shared"
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+finish

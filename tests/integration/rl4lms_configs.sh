@@ -5,17 +5,10 @@
 #   RL4LMS_CONFIGS=DIR tests/integration/rl4lms_configs.sh      the config files themselves, all *.yml below DIR, as they are
 #
 # Without it the same settings in our own words. Only sizes are overridden on the command line.
-set -u
-BUILD=${BUILD:-build}
-root=$PWD textgen=$PWD/$BUILD/textgen
-work=$(mktemp -d /tmp/textgen-rl4lms.XXXXXX)
-trap 'rm -rf "$work"' EXIT
+. tests/support/script.sh rl4lms
 "$root/tests/support/rl4lms_world.sh" "$work/world" || { echo "0 passed, 1 failed"; exit 1; }
 export TEXTGEN_MODELS=$work/world/models TEXTGEN_DATA=$work/world/data
 cd "$work" || exit 70
-passed=0 failed=0
-ok() { passed=$((passed + 1)); }
-bad() { failed=$((failed + 1)); echo "  $1"; }
 
 # ---- configs ------------------------------------------------------------------------------------------------------------------------------
 text_metrics='meteor rouge bleu bert_score:language=en diversity'
@@ -214,5 +207,4 @@ if [ -z "${ONLY:-}" ] && [ -z "${RL4LMS_CONFIGS:-}" ]; then
     same configs/dialog/gpt2_ppo.yml
     same configs/common_gen/t5_ppo_on_supervised.yml
 fi
-echo "$passed passed, $failed failed"
-[ $failed = 0 ]
+finish

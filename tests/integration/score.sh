@@ -1,15 +1,7 @@
 #!/bin/bash
 # textgen score as scripts use it: text and JSON lines, several references, threads, files that do not fit together.
-set -u
-textgen=$PWD/${BUILD:-build}/textgen
-work=$(mktemp -d /tmp/textgen-score.XXXXXX)
-trap 'rm -rf "$work"' EXIT
+. tests/support/script.sh score
 cd "$work" || exit 70
-passed=0 failed=0
-# is WHAT EXPECTED FOUND
-is() {
-    if [ "$2" = "$3" ]; then passed=$((passed + 1)); else failed=$((failed + 1)); printf '  %s:\n    expected %s\n    found    %s\n' "$1" "$2" "$3"; fi
-}
 # refused CODE PATTERN ARGUMENT…: the exit code, and what the one line on stderr says.
 refused() {
     local want=$1 pattern=$2; shift 2
@@ -80,5 +72,4 @@ refused 65 'no value: meteor \(.*no reference.*\), bleu' --metric meteor,bleu --
 is "texts too short for a window have a value: not a number" "0 0" "$? $(wc -l <err)"
 : >empty.txt
 refused 65 'empty.txt: nothing to score' --metric bleu --pred empty.txt --ref a.txt
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+finish

@@ -1,15 +1,11 @@
 #!/bin/bash
 # The commands that read lines and print results, with streams that are closed, full or cut off, and with lines and options that are wrong:
 # results go to stdout, everything else to stderr, and what could not be read or written is never a success.
-set -u
-BUILD=${BUILD:-build}
-textgen=$PWD/$BUILD/textgen learner=$PWD/$BUILD/textgen-learner env=$PWD/$BUILD/textgen-env
+. tests/support/script.sh streams
+learner=$bin/textgen-learner env=$bin/textgen-env
 tiny=$PWD/configs/models/tiny golden=$PWD/tests/golden config=$PWD/configs/increasing_numbers.yml
-work=$(mktemp -d /tmp/textgen-streams.XXXXXX)
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 70
 export TEXTGEN_LOG=warn LC_ALL=C.UTF-8
-passed=0 failed=0
 # said NAME CODE WANTED-CODE PATTERN: what the command before wrote to err, one line; no pattern: nothing.
 said() {
     local why=
@@ -20,13 +16,13 @@ said() {
     elif [ -s err ]; then
         why="$why; stderr is not empty"
     fi
-    if [ -z "$why" ]; then passed=$((passed + 1)); return; fi
+    if [ -z "$why" ]; then ok; return; fi
     failed=$((failed + 1))
     echo "  $1: $why"
     head -n 3 err | sed 's/^/    | /'
 }
 
-same() { if [ "$2" = "$3" ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "  $1: \"$2\" is not \"$3\""; fi; }
+same() { if [ "$2" = "$3" ]; then ok; else failed=$((failed + 1)); echo "  $1: \"$2\" is not \"$3\""; fi; }
 
 echo '{"ids": [5, 6]}' >ids
 for closed in "generate --model $tiny" "generate --jsonl --model $tiny" "logprob --model $tiny" "classify --model $golden/encoders/bert" \
@@ -115,5 +111,4 @@ for hint in $(grep -rhoE 'textgen list [a-z]+' "$OLDPWD"/learner "$OLDPWD"/env-s
     "$textgen" list "$hint" >out 2>err
     said "textgen list $hint" $? 0 ''
 done
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

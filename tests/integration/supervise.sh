@@ -1,16 +1,10 @@
 #!/bin/bash
 # `textgen train` as a supervisor: real processes and signals, with small scripts in the place of learner and workers
 # (TEXTGEN_LIBEXEC). Every wait is for a condition with a generous deadline; nothing depends on speed.
-set -u
-BUILD=${BUILD:-build}
-textgen=$PWD/$BUILD/textgen
-work=$(mktemp -d /tmp/textgen-supervise.XXXXXX)
-trap 'rm -rf "$work"' EXIT
+. tests/support/script.sh supervise
 cd "$work" || exit 70
 export TEXTGEN_LIBEXEC=$work/bin STATE=$work/state
 mkdir bin
-passed=0 failed=0
-ok() { passed=$((passed + 1)); }
 bad() { failed=$((failed + 1)); echo "  $case_name: $1"; sed 's/^/    | /' "$work/err" | tail -n 15; }
 expect() { if "${@:2}"; then ok; else bad "$1"; fi; }
 
@@ -44,7 +38,7 @@ YML
 
 begin() { case_name=$1; rm -rf state runs dir; mkdir state; : >err; }
 start() { "$textgen" train c.yml --run-dir dir "$@" >out 2>err & run=$!; }
-finish() { wait "$run"; code=$?; }
+await() { wait "$run"; code=$?; }
 count() { [ -e "$STATE/$1.pids" ] && wc -l <"$STATE/$1.pids" || echo 0; }
 started() { for _ in $(seq 600); do [ "$(count "$1")" -ge "$2" ] && return 0; sleep 0.05; done; return 1; }
 pids() { cat "$STATE"/*.pids 2>/dev/null; }
@@ -58,7 +52,7 @@ begin "the learner's end is the run's end"
 echo 'rest "$STATE/go"; exit 0' >state/textgen-learner.do
 start --workers 3 seed=5
 expect "did not start" running 3
-touch state/go; finish
+touch state/go; await
 expect "exit code $code" test "$code" -eq 0
 expect "something still runs" all_gone
 expect "socket folder left" no_sockets
@@ -85,34 +79,34 @@ kill -TSTP "$run"
 expect "not all are stopped" in_state T
 kill -CONT "$run"
 expect "not all go on" in_state RSD
-touch state/go; finish
+touch state/go; await
 expect "exit code $code" test "$code" -eq 0
 expect "something still runs" all_gone
 
 begin "addresses of the config's pool"
 echo 'exit 0' >state/textgen-learner.do
-start --workers 1 pool.bind=tcp://*:5999; finish
+start --workers 1 pool.bind=tcp://*:5999; await
 expect "exit code $code" test "$code" -eq 0
 expect "the learner does not listen there" grep -q -- '--bind tcp://\*:5999$' state/textgen-learner.args
-start --resume --workers 3 pool.bind=null pool.connect=tcp://a:1,tcp://b:2; finish
+start --resume --workers 3 pool.bind=null pool.connect=tcp://a:1,tcp://b:2; await
 expect "exit code $code" test "$code" -eq 0
 expect "the learner does not connect" grep -q -- '--connect tcp://a:1,tcp://b:2 --resume$' state/textgen-learner.args
 expect "workers were started" sh -c '! grep -q tcp://a state/textgen-env.args 2>/dev/null'
 
 begin "the learner's exit code is the run's"
 echo 'mkdir -p "$5/checkpoints"; echo x >"$5/log.txt"; exit 65' >state/textgen-learner.do
-start; finish
+start; await
 expect "exit code $code" test "$code" -eq 65
 expect "something still runs" all_gone
 expect "a refused run leaves its folder" test ! -e dir
 echo 'mkdir -p "$5/checkpoints/checkpoint_0"; exit 65' >state/textgen-learner.do
-start; finish
+start; await
 expect "a run that began loses its folder" test -e dir/checkpoints/checkpoint_0
 
 begin "a killed learner ends the run with a reason"
 start; running 2
 mkdir -p dir/checkpoints/checkpoint_1
-kill -9 "$(cat state/textgen-learner.pids)"; finish
+kill -9 "$(cat state/textgen-learner.pids)"; await
 expect "exit code $code" test "$code" -eq 137
 expect "no reason" grep -q 'the learner was ended by signal 9' err
 expect "no hint" grep -q 'textgen train --resume --run-dir dir' err
@@ -121,15 +115,15 @@ expect "something still runs" all_gone
 begin "nothing to go on from"
 start; running 2
 mkdir -p dir/checkpoints/checkpoint_1.tmp
-kill -9 "$(cat state/textgen-learner.pids)"; finish
+kill -9 "$(cat state/textgen-learner.pids)"; await
 expect "a hint at half a checkpoint" test "$(grep -c -e '--resume' err)" = 0
 
 begin "a resume that is refused leaves the run as it was"
 echo 'mkdir -p "$5/checkpoints/checkpoint_1"; exit 0' >state/textgen-learner.do
-start; finish
+start; await
 cp dir/config.json before.json
 echo 'echo "textgen-learner: another config" >&2; exit 65' >state/textgen-learner.do
-start --resume --seed 7; finish
+start --resume --seed 7; await
 expect "exit code $code" test "$code" -eq 65
 expect "it is not said that the config is replaced" grep -q 'config.json is replaced by the config given now' err
 expect "the config of the run is lost" cmp before.json dir/config.json
@@ -142,13 +136,13 @@ start; running 2
 kill -9 "$(head -n 1 state/textgen-env.pids)"
 expect "no restart" started textgen-env 3
 expect "no report" grep -q 'worker . ended with signal 9 (Killed); starting it again' err
-touch state/go; finish
+touch state/go; await
 expect "exit code $code" test "$code" -eq 0
 expect "something still runs" all_gone
 
 begin "workers that keep dying end the run"
 echo 'echo "going down"; exit 70' >state/textgen-env.do
-start --workers 5; finish
+start --workers 5; await
 expect "exit code $code" test "$code" -eq 69
 expect "no reason" grep -q '10 restarts in 60 s are too many' err
 expect "restarted $(count textgen-env) times" test "$(count textgen-env)" -le 15
@@ -156,7 +150,7 @@ expect "something still runs" all_gone
 
 begin "a worker with a wrong config ends the run at once"
 echo 'echo "textgen-env: c.yml:3: bad" >&2; exit 78' >state/textgen-env.do
-start --workers 1; finish
+start --workers 1; await
 expect "exit code $code" test "$code" -eq 78
 expect "the worker's error is not shown" grep -q 'worker 0: textgen-env: c.yml:3: bad' err
 expect "restarted" test "$(count textgen-env)" -eq 1
@@ -167,7 +161,7 @@ echo 'rest "$STATE/go"; exit 0' >state/textgen-learner.do
 echo 'echo "ready here"; echo "2026 [ERROR] env: oh" >&2; printf "no newline" ; touch "$STATE/wrote"; rest' >state/textgen-env.do
 start --workers 1; running 1
 for _ in $(seq 600); do [ -e state/wrote ] && break; sleep 0.05; done
-touch state/go; finish
+touch state/go; await
 expect "a line is missing" grep -q '^worker 0: ready here$' dir/workers.log
 expect "the last line is missing" grep -q '^worker 0: no newline$' dir/workers.log
 expect "a plain line on stderr" sh -c '! grep -q "ready here" err'
@@ -177,7 +171,7 @@ for sig in INT TERM; do
     begin "SIG$sig ends everything cleanly"
     echo 'trap "echo saved >\"$STATE/saved\"; exit 130" INT TERM' >state/textgen-learner.trap
     start --workers 2; running 2
-    kill -$sig "$run"; finish
+    kill -$sig "$run"; await
     expect "exit code $code" test "$code" -eq 130
     expect "the learner could not save" test -e state/saved
     expect "something still runs" all_gone
@@ -191,7 +185,7 @@ mkfifo state/pipe; cat state/pipe >/dev/null & reader=$!
 "$textgen" train c.yml --run-dir dir --workers 1 >out 2>state/pipe & run=$!
 running 1
 kill "$reader"; wait "$reader" 2>/dev/null
-kill -INT "$run"; finish
+kill -INT "$run"; await
 expect "exit code $code" test "$code" -eq 130
 expect "the learner could not save" test -e state/saved
 expect "something still runs" all_gone
@@ -201,7 +195,7 @@ echo 'trap "touch \"$STATE/asked\"" INT TERM' >state/textgen-learner.trap
 start --workers 1; running 1
 kill -TERM "$run"
 for _ in $(seq 600); do [ -e state/asked ] && break; sleep 0.05; done
-kill -TERM "$run"; finish
+kill -TERM "$run"; await
 expect "exit code $code" test "$code" -eq 137
 expect "something still runs" all_gone
 
@@ -210,13 +204,13 @@ echo 'trap "" INT TERM HUP' >state/textgen-learner.trap
 cp state/textgen-learner.trap state/textgen-env.trap
 start --workers 3; running 3
 sockets=$(sed -n 's#.*ipc://\(/tmp/textgen-[^/]*\)/pool.*#\1#p' state/textgen-learner.args)
-kill -9 "$run"; finish 2>/dev/null
+kill -9 "$run"; await 2>/dev/null
 expect "orphans: $(pids | tr '\n' ' ')" all_gone
 rm -rf "$sockets"
 
 begin "errors come before anything starts"
 touch state/textgen-learner.bad
-start; finish
+start; await
 expect "exit code $code" test "$code" -eq 78
 expect "not one line: $(wc -l <err)" test "$(wc -l <err)" -eq 1
 expect "message" grep -qx 'textgen train: c.yml:2: alg.id: no such thing' err
@@ -226,11 +220,11 @@ expect "something was started" test "$(count textgen-learner)" -eq 0
 begin "a run folder in use is refused, --resume goes on"
 echo 'exit 0' >state/textgen-learner.do
 mkdir dir; echo x >dir/log.txt
-start; finish
+start; await
 expect "exit code $code" test "$code" -eq 64
 expect "message" grep -q 'dir already holds a run' err
 expect "something was written" test ! -e dir/config.json
-start --resume; finish
+start --resume; await
 expect "resume: exit code $code" test "$code" -eq 0
 expect "resume: --resume is not passed" grep -q -- '--resume' state/textgen-learner.args
 "$textgen" train --resume --run-dir dir >out 2>err; code=$?
@@ -245,7 +239,7 @@ start --workers 1; running 1
 "$textgen" train c.yml --resume --run-dir dir >out 2>err2; code=$?
 expect "exit code $code" test "$code" -eq 69
 expect "message" grep -q 'dir: another process is training in this folder' err2
-kill -9 "$run"; finish 2>/dev/null
+kill -9 "$run"; await 2>/dev/null
 expect "something still runs" all_gone
 echo 'exit 0' >state/textgen-learner.do
 left=$(sed -n 's#.*ipc://\(/tmp/textgen-[^/]*\)/pool.*#\1#p' state/textgen-learner.args)
@@ -285,5 +279,4 @@ expect "the resolved config does not reload to itself" cmp -s out out2
 expect "several: exit code $code" test "$code" -eq 66
 expect "several: lines" test "$(grep -c '^✓' out),$(grep -c '^✗ nothere.yml' out)" = 2,1
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

@@ -1,16 +1,8 @@
 #!/bin/bash
 # textgen tokenize, detokenize, tokenizer train and gentext as scripts use them: pipes, bad lines, exit codes.
-set -u
-textgen=$PWD/${BUILD:-build}/textgen
+. tests/support/script.sh tokenize
 gpt2=$PWD/tests/golden/tokenizer/gpt2-a
-work=$(mktemp -d /tmp/textgen-tokenize.XXXXXX)
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 70
-passed=0 failed=0
-# is WHAT EXPECTED FOUND
-is() {
-    if [ "$2" = "$3" ]; then passed=$((passed + 1)); else failed=$((failed + 1)); printf '  %s:\n    expected %s\n    found    %s\n' "$1" "$2" "$3"; fi
-}
 # code EXPECTED COMMAND…: the exit code, nothing on stdout, one line on stderr.
 code() {
     local want=$1; shift
@@ -98,5 +90,4 @@ code 65 "$textgen" tokenizer train --out x odd.jsonl
 is "nothing was half-written" "" "$(ls -d x 2>/dev/null)"
 code 64 "$textgen" gentext --lines -1
 
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+finish

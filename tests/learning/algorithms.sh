@@ -1,11 +1,7 @@
 #!/bin/bash
 # Every algorithm beside PPO must learn, with workers, sockets and checkpoints: on the built-in model the mean reward of the last five
 # iterations is at least the stated one (it starts near 0.1).
-set -u
-BUILD=${BUILD:-build}
-work=$(mktemp -d /tmp/textgen-learning.XXXXXX)
-trap 'rm -rf "$work"' EXIT
-passed=0 failed=0
+. tests/support/script.sh algorithms
 
 # learn ALGORITHM ITERATIONS REWARD OVERRIDE…
 learn() {
@@ -18,12 +14,11 @@ learn() {
     fi
     verdict=$(sed 's/.*"rollout_info\/ep_rew": \([-0-9.e]*\).*/\1/' "$work/$name/rollout_info.jsonl" |
         awk -v least="$least" '{ r[NR] = $1 } END { n = NR < 5 ? NR : 5; for (i = NR - n + 1; i <= NR; i++) s += r[i] / n
-              printf "%.3f to %.3f, at least %s", r[1], s, least; exit !(s >= least) }') && passed=$((passed + 1)) || failed=$((failed + 1))
+              printf "%.3f to %.3f, at least %s", r[1], s, least; exit !(s >= least) }') && ok || failed=$((failed + 1))
     echo "$name: reward $verdict"
 }
 
 learn a2c 40 0.3 'alg.args={n_steps: 20, learning_rate: 0.0005, ent_coef: 0.001}'
 learn nlpo 16 0.35 'alg.policy={id: maskable_causal_lm_actor_critic_policy, args: {model_name: textgen/tiny, mask_type: learned_top_p, top_mask: 0.9, min_tokens_to_keep: 20, target_update_iterations: 5, generation_kwargs: {do_sample: true, top_k: 0, max_new_tokens: 20}}}'
 learn trpo 12 0.2 'alg.args={n_steps: 20, batch_size: 256, learning_rate: 0.0005, target_kl: 0.02, n_critic_updates: 3}'
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+finish

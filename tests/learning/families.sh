@@ -1,17 +1,11 @@
 #!/bin/bash
 # Other families learn too, by every algorithm: a tiny Llama and a tiny GPT-NeoX to write increasing numbers, a tiny BART, which examples have taught a
 # little, to copy its source. The mean reward of the last five iterations is at least the stated one, and much more than that of the first five.
-set -u
-BUILD=${BUILD:-build}
-textgen=$PWD/$BUILD/textgen
+. tests/support/script.sh families
 . tests/support/numbers.sh
-work=$(mktemp -d /tmp/textgen-families.XXXXXX)
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 70
 export TEXTGEN_LOG=warn LC_ALL=C.UTF-8
 unset TEXTGEN_MODELS
-passed=0 failed=0
-bad() { failed=$((failed + 1)); echo "  $*"; }
 
 # learns NAME CONFIG REWARD OVERRIDE…
 learns() {
@@ -20,7 +14,7 @@ learns() {
     timeout 300 "$textgen" train "$2" --run-dir "$name" --workers 1 "${@:4}" >out 2>&1 || { bad "$name: $(tail -n 2 out)"; return; }
     first=$(numbers_reward "$name" first) last=$(numbers_reward "$name" last)
     echo "$name: reward $first to $last, at least $least"
-    if awk "BEGIN {exit !($last >= $least && ($least == 0 || $last > $first + 0.2))}"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+    if awk "BEGIN {exit !($last >= $least && ($least == 0 || $last > $first + 0.2))}"; then ok; else failed=$((failed + 1)); fi
 }
 
 # all_learn NAME CONFIG REWARD MODEL KIND
@@ -39,7 +33,7 @@ done
 
 # an episode ends with the token that completes a stop string, in the rollout as in the environment
 if "$textgen" train llama.yml --run-dir stops --workers 2 train_evaluation.n_iters=2 'env.args.stop_strings=["7", "12"]' >out 2>&1 &&
-    awk '{ split($0, x, "\"rollout_info/ep_lens\": "); if (x[2] + 0 >= 6) bad = 1 } END { exit bad || NR != 2 }' stops/rollout_info.jsonl; then passed=$((passed + 1))
+    awk '{ split($0, x, "\"rollout_info/ep_lens\": "); if (x[2] + 0 >= 6) bad = 1 } END { exit bad || NR != 2 }' stops/rollout_info.jsonl; then ok
 else bad "stop strings: $(tail -n 1 out) $(cat stops/rollout_info.jsonl)"; fi
 
 for split in train val test; do
@@ -50,5 +44,4 @@ numbers_sft bart >sft.yml
 timeout 300 "$textgen" train sft.yml --run-dir taught --workers 1 alg.training_args.num_train_epochs=25 >out 2>&1 || bad "taught: $(tail -n 2 out)"
 numbers_copy taught/model >copy.yml
 all_learn bart copy.yml 0.75 taught/model seq2seq
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+finish

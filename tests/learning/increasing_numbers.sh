@@ -2,11 +2,7 @@
 # The whole product must learn: workers, sockets, engine, PPO. On the built-in model the mean reward of the last five of 24 iterations
 # is at least three times that of the first (it starts near 0.1; 60 iterations reach 0.9), with the task's own config; so with products
 # in bf16.
-set -u
-BUILD=${BUILD:-build}
-work=$(mktemp -d /tmp/textgen-learning.XXXXXX)
-trap 'rm -rf "$work"' EXIT
-passed=0 failed=0
+. tests/support/script.sh increasing_numbers
 iterations=24
 [ -z "${SANITIZE:-}" ] || iterations=14
 for seed in 1 2 3; do
@@ -20,9 +16,8 @@ for seed in 1 2 3; do
     fi
     verdict=$(sed 's/.*"rollout_info\/ep_rew": \([-0-9.e]*\).*/\1/' "$work/$seed/rollout_info.jsonl" |
         awk '{ r[NR] = $1 } END { for (i = NR - 4; i <= NR; i++) s += r[i] / 5
-              printf "%.3f to %.3f", r[1], s; exit !(r[1] > 0.02 && s >= 3 * r[1]) }') && passed=$((passed + 1)) || failed=$((failed + 1))
+              printf "%.3f to %.3f", r[1], s; exit !(r[1] > 0.02 && s >= 3 * r[1]) }') && ok || failed=$((failed + 1))
     echo "seed $seed, $dtype: reward $verdict"
     [ -z "${SANITIZE:-}" ] || break
 done
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+finish

@@ -1,18 +1,11 @@
 #!/bin/bash
 # Encoder-decoder models train: a tiny T5 learns to write increasing numbers by every algorithm, to copy its source, and to count on
 # by examples; runs do not depend on the number of workers, go on after they were stopped, and a model of the other kind is refused.
-set -u
-BUILD=${BUILD:-build}
-root=$PWD textgen=$PWD/$BUILD/textgen
+. tests/support/script.sh seq2seq
 . tests/support/numbers.sh
-work=$(mktemp -d /tmp/textgen-seq2seq.XXXXXX)
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 70
 export TEXTGEN_LOG=warn LC_ALL=C.UTF-8
 unset TEXTGEN_MODELS
-passed=0 failed=0
-ok() { passed=$((passed + 1)); }
-bad() { failed=$((failed + 1)); echo "  $*"; }
 
 numbers_model t5 t5 '<pad>' '</s>' '<unk>'
 numbers_ppo t5 seq2seq >c.yml
@@ -87,5 +80,4 @@ refused() { # NAME PATTERN OVERRIDE…
 refused 'a causal policy with T5' 'needs a causal model, but .* is an encoder-decoder one \(t5\)' alg.policy.id=causal_lm_actor_critic_policy
 cp "$root"/configs/models/tiny/* t5/ 2>/dev/null
 refused 'a seq2seq policy with GPT-2' 'needs an encoder-decoder model, but .* is a causal one \(gpt2\)'
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

@@ -8,6 +8,23 @@ numbers_texts() {
         printf "{\"prompt\": \"<|endoftext|>\", \"references\": [\"%s\"]}\n", t } }'
 }
 
+# numbers_scratch MODEL_CONFIG TRAINING_ARGS: a config of supervised training of a new model on texts.jsonl of the current folder, evaluated on few.jsonl.
+numbers_scratch() {
+    cat <<YAML
+tokenizer: {model_name: $numbers_root/tests/golden/tokenizer/gpt2-a}
+datapool: {id: jsonl, args: {train: $PWD/texts.jsonl, val: $PWD/few.jsonl, test: $PWD/few.jsonl}}
+alg:
+  id: supervised
+  model_type: causal
+  model_config: {$1}
+  generation_kwargs: {do_sample: true, top_k: 0, max_new_tokens: 4, post_processing_fn: null}
+  training_args: {$2}
+train_evaluation: {eval_batch_size: 2, metrics: [{id: increasing_numbers, args: {min_tokens: 8}}]}
+learner: {threads: 2}
+seed: 3
+YAML
+}
+
 # ---- words that are the numbers 1 to 20; the functions write into the current folder ----
 
 # numbers_model FOLDER FAMILY WORD0 WORD1 WORD2: the golden model of a family, with a tokenizer of these three words and the numbers. Sources of a model

@@ -1,25 +1,16 @@
 # Brokers, workers and players for tests with real processes; sourced. `work` is the test's own folder; everything started here is killed
 # when the test ends. The measure is the same everywhere: the episodes played must equal those played without any server.
-set -u
-BUILD=${BUILD:-build}
-bin=$PWD/$BUILD
+. tests/support/script.sh servers
 config=${CONFIG:-$PWD/configs/increasing_numbers.yml}
-work=$(mktemp -d /tmp/textgen-servers.XXXXXX)
 end_all() {
     local p
-    trap - EXIT
     for p in $(jobs -p); do kill -CONT "$p"; kill -9 "$p"; done 2>/dev/null
     wait 2>/dev/null
-    rm -rf "$work"
 }
-trap end_all EXIT
+at_end() { end_all; }
 front=ipc://$work/front back=ipc://$work/back
 beat=${BEAT_MS:-200}
-passed=0 failed=0
-ok() { passed=$((passed + 1)); }
-bad() { failed=$((failed + 1)); echo "  $1"; [ -z "${2:-}" ] || tail -n 15 "$2" | sed 's/^/    | /'; }
 check() { if [ "$2" -eq 0 ]; then ok; else bad "$1" "${3:-}"; fi; }
-finish() { echo "$passed passed, $failed failed"; [ "$failed" -eq 0 ]; exit; }
 long() { [ -n "${CHAOS_LONG:-}" ]; } # the figures of a release instead of those of every change
 size() { if long; then echo "$2"; else echo "$1"; fi; } # size CI LONG
 
