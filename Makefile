@@ -38,7 +38,7 @@ DEB_BUILD := gcc libc6-dev make pkg-config protobuf-c-compiler protobuf-compiler
 DEB_LIBS  := libzmq3-dev libprotobuf-c-dev libuv1-dev libopenblas-dev libyaml-dev libjansson-dev \
              libpcre2-dev libutf8proc-dev zlib1g-dev libzstd-dev libsnappy-dev libcurl4-openssl-dev
 DEB_DATA  := wordnet-base
-DEB_TESTS := procps
+DEB_TESTS := procps jq
 DEBS      := $(DEB_BUILD) $(DEB_LIBS) $(DEB_DATA) $(DEB_TESTS)
 PKGS      := libzmq libprotobuf-c libuv openblas yaml-0.1 jansson libpcre2-8 libutf8proc zlib libzstd snappy libcurl
 

@@ -143,6 +143,11 @@ static inline int tg_arch_judged_width(const tg_arch *a) {
     return tg_arch_judges_narrow(a) ? a->embed_width : a->width;
 }
 
+/* Tokens of the longest text that can be learnt from: beyond that, what is written token by token is not what is read as a whole. */
+static inline int tg_arch_trainable(const tg_arch *a) {
+    return tg_arch_varies(a) ? a->max_positions : tg_arch_longest(a);
+}
+
 /* The architecture of a folder, from its config.json alone: for checks and memory plans. */
 tg_status tg_arch_load(tg_arch *arch, const char *folder, tg_error *err) TG_MUST_CHECK;
 

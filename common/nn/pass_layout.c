@@ -100,7 +100,7 @@ static void carve_train(tg_carve *c, const tg_arch *arch, const tg_arch *enc, tg
 
 /* Positions that that many rows can have; texts with angles of their own do not count. */
 static int positions_of(const tg_arch *arch, int rows) {
-    return TG_MIN(rows, tg_arch_varies(arch) ? arch->max_positions : tg_arch_longest(arch));
+    return TG_MIN(rows, tg_arch_trainable(arch));
 }
 
 /* Layers of which nothing is kept. */

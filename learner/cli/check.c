@@ -38,7 +38,7 @@ static int64_t longest_prompt(const tg_run_config *c, const tg_tokenizer *tokeni
                               const tg_arch *arch) {
     int64_t own = TG_MIN(tg_tokenizer_max_length(tokenizer), (int64_t)INT32_MAX - 1);
     int64_t n = int_at(c->env, "args.max_prompt_length", int_at(c->tokenizer, "max_length", own));
-    return TG_MIN(n, (int64_t)arch->max_positions);
+    return TG_MIN(n, (int64_t)tg_fit_positions(c->root, arch));
 }
 
 static tg_status check_weights(const tg_run_config *c, const tg_train_settings *s,
@@ -60,16 +60,18 @@ static tg_status plan_memory(const tg_run_config *c, const tg_train_settings *s,
     tg_tokenizer_destroy(&tokenizer);
     tg_free(folder);
     if (st != TG_OK) return st;
+    const int positions = tg_fit_positions(c->root, &arch);
     int64_t new_tokens = tg_gen_max_new(&s->eval_gen, 0);
     if (!s->supervised) new_tokens = int_at(c->env, "args.max_episode_length", EPISODE);
     st = tg_fit_episode(c->root, s, new_tokens, err);
     if (st == TG_OK) st = tg_fit_lengths(c->root, s, &arch, prompt, new_tokens, err);
     if (st != TG_OK) return st;
-    if (s->supervised) prompt = TG_MIN(prompt, tg_run_room(&arch, (int)new_tokens));
+    if (s->supervised) prompt = TG_MIN(prompt, tg_run_room(&arch, positions, (int)new_tokens));
     tg_fit_describe(c->root, s, &arch, out);
     tg_memory_facts facts = {.n_envs = (int)int_at(c->env, "n_envs", 1),
                              .max_prompt = (int)prompt,
                              .max_new = (int)new_tokens,
+                             .positions = positions,
                              .uneven = true};
     tg_memory_plan plan;
     st = tg_memory_plan_make(&plan, s, &arch, &facts, err);

@@ -67,7 +67,8 @@ static tg_status generate(evaluation *e, tg_model *m, tg_model *mask_model, doub
                           tg_error *err) {
     tg_run *run = e->run;
     tg_gen_settings gen = run->eval_gen;
-    int max_new = (int)TG_MIN(tg_gen_max_new(&gen, 0), tg_run_room(&run->arch, run->max_prompt));
+    const int room = tg_run_room(&run->arch, run->positions, run->max_prompt);
+    int max_new = (int)TG_MIN(tg_gen_max_new(&gen, 0), room);
     gen.max_new_tokens = max_new;
     gen.num_return_sequences = 1;
     int slots =

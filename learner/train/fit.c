@@ -135,39 +135,48 @@ tg_status tg_fit_episode(const tg_node *root, const tg_train_settings *s, int64_
                         asked, episode);
 }
 
+int tg_fit_positions(const tg_node *root, const tg_arch *arch) {
+    const bool said = !tg_node_is_null(tg_node_at(root, "env.args.max_prompt_length")) ||
+                      !tg_node_is_null(tg_node_at(root, "tokenizer.max_length"));
+    return said ? tg_arch_trainable(arch) : arch->max_positions;
+}
+
 /* Supervised runs cut prompts to what is left, as RL4LMs does. */
 static tg_status check_answers(const tg_node *root, const tg_arch *arch, int64_t max_new,
                                tg_error *err) {
     static const char key[] = "alg.generation_kwargs.max_new_tokens";
     const tg_node *at = tg_node_at(root, key);
-    if (max_new < arch->max_positions ||
-        (arch->kind == TG_KIND_SEQ2SEQ && max_new == arch->max_positions))
+    const int positions = tg_fit_positions(root, arch);
+    if (max_new < positions || (arch->kind == TG_KIND_SEQ2SEQ && max_new == positions))
         return TG_OK;
     if (!at) at = tg_node_at(root, "alg.generation_kwargs");
     return tg_node_fail(at ? at : tg_node_get(root, "alg"), key, err,
                         "%" PRId64 " leaves no room for a prompt in the model's %d positions: "
                         "expected less",
-                        max_new, arch->max_positions);
+                        max_new, positions);
 }
 
 tg_status tg_fit_lengths(const tg_node *root, const tg_train_settings *s, const tg_arch *arch,
                          int64_t max_prompt, int64_t max_new, tg_error *err) {
     if (s->supervised) return check_answers(root, arch, max_new, err);
     const bool apart = arch->kind == TG_KIND_SEQ2SEQ;
-    const int64_t room = apart ? arch->max_positions : arch->max_positions - max_new;
+    const int positions = tg_fit_positions(root, arch);
+    const int64_t room = apart ? positions : positions - max_new;
     const char *prompt = "env.args.max_prompt_length", *episode = "env.args.max_episode_length";
     const tg_node *at = tg_node_at(root, episode);
     if (room < 1 || (apart && max_new > room))
         return tg_node_fail(at ? at : tg_node_get(root, "env"), episode, err,
                             "%" PRId64 " new tokens%s are more than the model's %d positions hold: "
                             "lower it",
-                            max_new, apart ? "" : " and a prompt", arch->max_positions);
+                            max_new, apart ? "" : " and a prompt", positions);
     if (max_prompt <= room) return TG_OK;
     at = tg_node_at(root, prompt);
+    const bool said = !tg_node_is_null(at);
     return tg_node_fail(at ? at : tg_node_get(root, "env"), prompt, err,
                         "prompts of up to %" PRId64 " tokens%s and %" PRId64
                         " new ones do not fit the model's %d positions: %s at most %" PRId64 "%s",
-                        max_prompt, at ? "" : " (the tokenizer's limit, as this key is not there)",
-                        max_new, arch->max_positions, at ? "lower it to" : "set it to", room,
+                        max_prompt,
+                        said ? "" : " (the tokenizer's limit, as this key is not there)", max_new,
+                        positions, said ? "lower it to" : "set it to", room,
                         apart ? "" : ", or lower env.args.max_episode_length");
 }

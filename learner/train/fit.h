@@ -15,7 +15,10 @@ tg_status tg_fit_model(const tg_node *root, const tg_train_settings *s, const tg
 /* TG_CONFIG when rollouts would stop before an episode of the environment can end. */
 tg_status tg_fit_episode(const tg_node *root, const tg_train_settings *s,
                          int64_t max_episode_length, tg_error *err) TG_MUST_CHECK;
-/* Prompts and new tokens have room in the model's positions. */
+/* Tokens of the longest text of a run: as many as the model was trained with; where the config says how long prompts may be, as many as
+ * it can learn from. */
+int tg_fit_positions(const tg_node *root, const tg_arch *arch);
+/* Prompts and new tokens have room in so many positions. */
 tg_status tg_fit_lengths(const tg_node *root, const tg_train_settings *s, const tg_arch *arch,
                          int64_t max_prompt, int64_t max_new, tg_error *err) TG_MUST_CHECK;
 /* Appends a line about what num_layers_unfrozen leaves to be trained; nothing when all is. */

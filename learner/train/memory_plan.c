@@ -186,10 +186,14 @@ static void plan_supervised(tg_memory_plan *p, const tg_train_settings *s, const
     add_workspace(p, arch, caps, tg_pass_mode_of(s), 0);
 }
 
+static int positions_of(const tg_arch *arch, const tg_memory_facts *f) {
+    return f->positions ? f->positions : arch->max_positions;
+}
+
 /* Evaluations may write more than an episode has. What perplexity needs comes behind the generator, in its place. */
 static void plan_evaluation(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
                             const tg_memory_facts *f) {
-    const int room = tg_run_room(arch, f->max_prompt);
+    const int room = tg_run_room(arch, positions_of(arch, f), f->max_prompt);
     const int max_new = TG_MAX((int)TG_MIN(tg_gen_max_new(&s->eval_gen, 0), (int64_t)room), 1);
     uint64_t slots = (uint64_t)tg_eval_slots(s, arch, f->max_prompt, max_new);
     if (f->n_evaluated)
@@ -209,12 +213,13 @@ tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, con
     const int max_prompt = f->max_prompt, max_new = f->max_new;
     int longest =
         arch->kind == TG_KIND_SEQ2SEQ ? TG_MAX(max_prompt, max_new) : max_prompt + max_new;
-    if (longest > arch->max_positions)
+    const int positions = positions_of(arch, f);
+    if (longest > positions)
         return tg_fail(
             err, TG_CONFIG,
             "prompts of %d and %d new tokens are longer than the model's %d positions: lower "
             "env.args.max_prompt_length or max_episode_length",
-            max_prompt, max_new, arch->max_positions);
+            max_prompt, max_new, positions);
     p->n_params = tg_model_bytes(arch, 0) / sizeof(float);
     if (s->supervised)
         plan_supervised(p, s, arch, f);

@@ -43,6 +43,7 @@ typedef struct tg_memory_plan {
 /* What is known of a run's texts; 0 or NULL: not known, and the plan is for the most that can be. */
 typedef struct tg_memory_facts {
     int n_envs, max_prompt, max_new;
+    int positions;        /* tokens of the longest text; 0: the model's */
     int prompt;           /* tokens of a prompt, on average */
     bool uneven;          /* prompts are not all as long, or episodes may end before max_new */
     uint64_t n_evaluated; /* samples of the largest split that is evaluated */

@@ -49,6 +49,7 @@ typedef struct tg_run {
     tg_gen_settings rollout_gen, eval_gen;  /* with eos and lengths filled in */
     tg_stop_strings *stops, *rollout_stops; /* of eval_gen and rollout_gen; NULL: none */
     int n_envs, max_prompt, max_new;
+    int positions;         /* tokens of the longest text */
     uint32_t *special;     /* (words of the vocabulary) bits of the tokenizer's special tokens */
     tg_memory_facts facts; /* of the memory plan */
     uint64_t planned;      /* its bytes */
@@ -79,7 +80,7 @@ tg_status tg_run_arch(const tg_node *root, const tg_train_settings *s,
                       tg_error *err) TG_MUST_CHECK;
 
 /* Tokens that a prompt, or a result, may have beside `other` of the other: positions are shared unless there are two stacks. */
-int tg_run_room(const tg_arch *arch, int other);
+int tg_run_room(const tg_arch *arch, int positions, int other);
 /* In what the trained networks' matrix products are computed on this machine, for people. */
 const char *tg_run_products(const tg_train_settings *s, const char *backend);
 

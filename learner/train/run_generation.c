@@ -6,8 +6,20 @@
 #include "learner/train/fit.h"
 #include "proto/codec.h"
 
-int tg_run_room(const tg_arch *arch, int other) {
-    return arch->kind == TG_KIND_SEQ2SEQ ? arch->max_positions : arch->max_positions - other;
+int tg_run_room(const tg_arch *arch, int positions, int other) {
+    return arch->kind == TG_KIND_SEQ2SEQ ? positions : positions - other;
+}
+
+/* Other kinds of positions have no end. */
+static void warn_of_length(const tg_run *run) {
+    const tg_arch *a = &run->arch;
+    const int longest = a->kind == TG_KIND_SEQ2SEQ ? TG_MAX(run->max_prompt, run->max_new)
+                                                   : run->max_prompt + run->max_new;
+    if (a->rope.dims && longest > a->max_positions)
+        tg_log_warn("train",
+                    "texts of up to %d tokens: the model was trained with %d positions "
+                    "(config.json), and has yet to learn what lies beyond them",
+                    longest, a->max_positions);
 }
 
 static tg_status make_stops(tg_run *run, tg_gen_settings *gen, const char *path,
@@ -51,9 +63,10 @@ tg_status tg_run_settle_generation(tg_run *run, tg_error *err) {
     tg_status st = settle_stops(run, err);
     if (st != TG_OK) return st;
     uint32_t longest = spec->max_prompt_length ? spec->max_prompt_length : UINT32_MAX;
-    run->max_prompt = (int)TG_MIN(longest, (uint32_t)run->arch.max_positions);
-    int64_t episode = spec->max_episode_length;
     const tg_node *root = run->opts.config->root;
+    run->positions = tg_fit_positions(root, &run->arch);
+    run->max_prompt = (int)TG_MIN(longest, (uint32_t)run->positions);
+    int64_t episode = spec->max_episode_length;
     st = tg_fit_episode(root, run->settings, episode, err);
     if (st != TG_OK) return st;
     run->max_new = (int)episode;
@@ -62,6 +75,8 @@ tg_status tg_run_settle_generation(tg_run *run, tg_error *err) {
     if (run->settings->supervised) run->max_new = (int)tg_gen_max_new(&run->eval_gen, 0);
     st = tg_fit_lengths(root, run->settings, &run->arch, run->max_prompt, run->max_new, err);
     if (st == TG_OK && run->settings->supervised) /* as RL4LMs: prompts give way */
-        run->max_prompt = TG_MIN(run->max_prompt, tg_run_room(&run->arch, run->max_new));
+        run->max_prompt =
+            TG_MIN(run->max_prompt, tg_run_room(&run->arch, run->positions, run->max_new));
+    if (st == TG_OK) warn_of_length(run);
     return st;
 }

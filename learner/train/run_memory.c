@@ -31,6 +31,7 @@ tg_status tg_run_plan_memory(tg_run *run, const tg_pass_caps *supervised, tg_err
         .n_envs = run->n_envs,
         .max_prompt = run->max_prompt,
         .max_new = run->max_new,
+        .positions = run->positions,
         .uneven = gen->stop_text || (gen->n_eos && tg_gen_min_new(gen, 0) < run->max_new),
         .n_evaluated = TG_MAX(spec->n_samples[TG_SPLIT_VAL], spec->n_samples[TG_SPLIT_TEST]),
         .supervised = supervised};
