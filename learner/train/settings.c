@@ -100,7 +100,8 @@ static tg_status read_mask(tg_train_settings *s, const tg_node *at, tg_error *er
                         .top = -1,
                         .min_keep = a->min_tokens_to_keep,
                         .every = a->target_update_iterations};
-    if (!tg_node_is_null(a->top_mask) && !tg_parse_f64(a->top_mask->text, &m->top))
+    if (!tg_node_is_null(a->top_mask) &&
+        (a->top_mask->kind != TG_NODE_SCALAR || !tg_parse_f64(a->top_mask->text, &m->top)))
         return tg_node_fail(at, "alg.policy.args.top_mask", err, "expected a number");
     bool share = m->kind == TG_MASK_LEARNED_TOP_P;
     if (share && m->top == -1) m->top = 1;

@@ -148,6 +148,10 @@ static const struct {
     {PPO, "alg.policy.args.optimizer={id: rmsprop, args: {alpha: 2}}", "alpha", TG_CONFIG},
     {PPO, "alg.id=nlpo", "maskable_causal_lm_actor_critic_policy", TG_CONFIG},
     {PPO,
+     "alg.policy={id: maskable_causal_lm_actor_critic_policy, args: {model_name: x, top_mask: "
+     "[20]}}",
+     "top_mask: expected a number", TG_CONFIG},
+    {PPO,
      "alg={id: trpo, kl_div: {coeff: 0.1}, policy: {id: causal_lm_actor_critic_policy, args: "
      "{model_name: x, critic: shared}}}",
      "critic: separate", TG_CONFIG},
