@@ -11,6 +11,7 @@
 #include "learner/train/checkpoint_nets.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -149,6 +150,19 @@ static tg_status write_all(const char *folder, const tg_run_state *state,
     return st;
 }
 
+/* The fresh folder becomes `final`. One that is there is exchanged in one step, where the file system can: a process that is killed
+ * between two would leave no checkpoint of this number, which may be the only one. */
+static tg_status put_in_place(const char *fresh, const char *final, tg_error *err) {
+    if (!renameat2(AT_FDCWD, fresh, AT_FDCWD, final, RENAME_EXCHANGE)) {
+        tg_status st = tg_dir_sync_parent(final, err);
+        return st == TG_OK ? tg_dir_remove(fresh, err) : st;
+    }
+    tg_status st = tg_dir_remove(final, err);
+    if (st == TG_OK && rename(fresh, final) != 0)
+        st = tg_fail_errno(err, TG_IO, "%s: cannot be renamed", fresh);
+    return st == TG_OK ? tg_dir_sync_parent(final, err) : st;
+}
+
 tg_status tg_checkpoint_save(const char *run_dir, const tg_run_state *state,
                              const tg_checkpoint_nets *nets, tg_error *err) {
     char *base = checkpoints_dir(run_dir);
@@ -158,10 +172,7 @@ tg_status tg_checkpoint_save(const char *run_dir, const tg_run_state *state,
     tg_status st =
         !base || final.failed || beside.failed ? tg_fail_nomem(err, 0) : tg_dir_create(base, err);
     if (st == TG_OK) st = write_all(beside.data, state, nets, err);
-    if (st == TG_OK) st = tg_dir_remove(final.data, err);
-    if (st == TG_OK && rename(beside.data, final.data) != 0)
-        st = tg_fail_errno(err, TG_IO, "%s: cannot be renamed", beside.data);
-    if (st == TG_OK) st = tg_dir_sync(base, err);
+    if (st == TG_OK) st = put_in_place(beside.data, final.data, err);
     if (st == TG_OK) tg_log_info("checkpoint", "saved %s", final.data);
     tg_buf_fini(&final);
     tg_buf_fini(&beside);

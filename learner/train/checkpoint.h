@@ -1,11 +1,12 @@
-/* Checkpoints: <run>/checkpoints/checkpoint_<k>/, k the number of finished iterations (or steps),
- * everything a run needs to go on as if it had never stopped.
+/* Checkpoints: <run>/checkpoints/checkpoint_<k>/, k the number of finished iterations (or steps), everything a run needs to go on as if
+ * it had never stopped.
  *
- *     state.json                       counters, KL coefficient, seed, config digest, sizes of the
- * jsonl files, checksums <net>.safetensors                parameters (policy, and value when it is
- * a network of its own) <net>.moment<i>.safetensors      optimizer state, tensor by tensor
+ *     state.json                       counters, KL coefficient, seed, config digest, sizes of the jsonl files, checksums
+ *     <net>.safetensors                parameters: policy, value when it is a network of its own, mask
+ *     <net>.moment<i>.safetensors      optimizer state, tensor by tensor
  *
- * Written beside as checkpoint_<k>.tmp, synced, renamed: a checkpoint is whole or absent. */
+ * Written beside as checkpoint_<k>.tmp, synced, renamed: a checkpoint is whole or absent. One of the same number stays until it is
+ * exchanged for the new one. */
 #ifndef TG_TRAIN_CHECKPOINT_H
 #define TG_TRAIN_CHECKPOINT_H
 

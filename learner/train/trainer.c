@@ -254,7 +254,8 @@ static tg_status iterate(trainer *t, tg_error *err) {
 
 static tg_status save(trainer *t, tg_error *err) {
     const tg_learner_config *l = &t->run->opts.config->learner;
-    t->state.score = t->reward_n ? t->reward_sum / (double)t->reward_n : (double)NAN;
+    /* A stop saves again what was just saved: nothing was learnt since, and its score stays. */
+    if (t->reward_n) t->state.score = t->reward_sum / (double)t->reward_n;
     tg_checkpoint_nets nets = nets_of(t);
     tg_status st = tg_checkpoint_save(t->run->run_dir, &t->state, &nets, err);
     t->reward_sum = 0;

@@ -151,6 +151,16 @@ else
 fi
 run=
 
+# What a stop saves again keeps its score, by which the best checkpoint is kept.
+"$textgen" train ppo.yml --run-dir scored --workers 1 train_evaluation.save_every=1 >scored.log 2>&1 & run=$!
+if wait_for "scored/checkpoints/checkpoint_[2-9]"; then
+    kill -TERM "$run" 2>/dev/null; wait "$run"
+    grep -L '"score"' scored/checkpoints/checkpoint_*/state.json | grep -q . && bad "a checkpoint without a score" scored.log || ok
+else
+    bad "no checkpoint" scored.log
+fi
+run=
+
 # A worker is killed in the middle of a run.
 kill_workers() { local p; for _ in 1 2; do p=$(child textgen-env); [ -z "$p" ] || kill -9 "$p" 2>/dev/null; sleep 0.2; done; }
 lost_one() { [ "$code" -ne 0 ] || tail -n 1 lost/timing.jsonl | grep -q '"workers_lost": [1-9]'; }

@@ -323,6 +323,28 @@ TEST(saving_survives_any_failed_allocation) {
     teardown(&f);
 }
 
+/* A stop saves the last checkpoint again. Whatever fails then, there is one. */
+TEST(saving_again_never_leaves_none) {
+    fixture f;
+    REQUIRE(setup(&f));
+    fill(&f, 1);
+    save_at(&f, 1);
+    float *before = snapshot(&f);
+    tg_run_state s = state_at(&f, 1), got;
+    bool found, done = false;
+    tg_error err;
+    for (int n = 0; n < 400 && !done; n++) {
+        tg_alloc_fail_after(n);
+        done = tg_checkpoint_save(f.dir, &s, &f.nets, &err) == TG_OK;
+        tg_alloc_fail_after(-1);
+        CHECK_OK(resume(&f, &got, &found, &err));
+        CHECK(found && got.iteration == 1 && same(&f, before));
+    }
+    CHECK(done);
+    tg_free(before);
+    teardown(&f);
+}
+
 TEST(a_folder_with_a_run_is_not_written_over_unasked) {
     fixture f;
     REQUIRE(setup(&f));
