@@ -221,7 +221,12 @@ static tg_status on_generated(void *arg, const tg_gen_result *g, tg_error *err) 
     tg_collector *c = arg;
     uint64_t episode = c->shared ? g->id * (uint64_t)c->group + (uint64_t)g->index : g->id;
     tg_collect_slot *s = slot_of(c, episode, DECODING);
-    TG_ASSERT(s && g->n > 0 && g->n <= c->opts.max_new);
+    TG_ASSERT(s && g->n <= c->opts.max_new);
+    if (!g->n) /* of a beam search */
+        return tg_fail(err, TG_DATA,
+                       "alg.policy.args.generation_kwargs allow fewer texts of a prompt than the "
+                       "%d samples of train_evaluation.compare_sample",
+                       c->group);
     tg_record *r = &c->records[episode - c->first_episode];
     memcpy(r->tokens + r->n_prompt, g->tokens, (size_t)g->n * sizeof *r->tokens);
     r->n_actions = g->n;

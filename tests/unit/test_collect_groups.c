@@ -112,6 +112,24 @@ TEST(rankings_that_fail) {
     teardown(&f);
 }
 
+/* Nothing but the end is allowed: a second beam has no text. */
+TEST(beams_that_find_too_few_texts) {
+    static const int32_t all_but_eos[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    fixture f;
+    REQUIRE(setup(&f));
+    f.gen.num_beams = 2;
+    f.gen.suppress = (tg_id_list){all_but_eos, VOCAB - 1};
+    tg_error err = {0};
+    tg_pool pool = {
+        .spec = {.capacity = 64}, .mood = tg_rng_at(1, TG_RNG_TEST, 0, 0), .group = 2};
+    tg_buf log = {0};
+    tg_collect_info info = {0};
+    CHECK_EQ(collect_with(&f, &pool, 0, 60, 1, &log, &info, NULL, &err), TG_DATA);
+    CHECK(strstr(err.msg, "fewer texts") && strstr(err.msg, "compare_sample"));
+    tg_buf_fini(&log);
+    teardown(&f);
+}
+
 TEST(a_ranking_reward_needs_groups) {
     fixture f;
     REQUIRE(setup(&f));
