@@ -6,6 +6,8 @@
 #include "learner/train/fit.h"
 #include "proto/codec.h"
 
+#include <inttypes.h>
+
 int tg_run_room(const tg_arch *arch, int positions, int other) {
     return arch->kind == TG_KIND_SEQ2SEQ ? positions : positions - other;
 }
@@ -67,6 +69,11 @@ tg_status tg_run_settle_generation(tg_run *run, tg_error *err) {
     run->positions = tg_fit_positions(root, &run->arch);
     run->max_prompt = (int)TG_MIN(longest, (uint32_t)run->positions);
     int64_t episode = spec->max_episode_length;
+    if (!run->settings->supervised && (episode < 1 || episode > INT32_MAX))
+        return tg_fail(err, TG_PROTOCOL,
+                       "a worker says that episodes have at most %" PRId64
+                       " tokens: its env.args.max_episode_length must be at least 1",
+                       episode);
     st = tg_fit_episode(root, run->settings, episode, err);
     if (st != TG_OK) return st;
     run->max_new = (int)episode;

@@ -120,8 +120,7 @@ TEST(beams_that_find_too_few_texts) {
     f.gen.num_beams = 2;
     f.gen.suppress = (tg_id_list){all_but_eos, VOCAB - 1};
     tg_error err = {0};
-    tg_pool pool = {
-        .spec = {.capacity = 64}, .mood = tg_rng_at(1, TG_RNG_TEST, 0, 0), .group = 2};
+    tg_pool pool = {.spec = {.capacity = 64}, .mood = tg_rng_at(1, TG_RNG_TEST, 0, 0), .group = 2};
     tg_buf log = {0};
     tg_collect_info info = {0};
     CHECK_EQ(collect_with(&f, &pool, 0, 60, 1, &log, &info, NULL, &err), TG_DATA);

@@ -1,6 +1,8 @@
 /* `alg` and `train_evaluation`: defaults, resolved form, and what wrong configs are told. */
 #include "learner/train/optimizer_id.h"
+#include "learner/train/run_impl.h"
 #include "learner/train/settings.h"
+#include "proto/codec.h"
 #include "tests/support/tg_test.h"
 
 #include <stdlib.h>
@@ -243,6 +245,30 @@ TEST(what_the_environment_decides_is_said) {
         tg_buf_fini(&notes);
         tg_arena_fini(&a);
     }
+}
+
+/* What a worker says comes from the network: lengths that are none would be divided by. */
+TEST(episodes_without_a_length_are_refused) {
+    static const uint32_t lengths[] = {0, 1u << 31, UINT32_MAX};
+    tg_arena a = {0};
+    tg_train_settings s;
+    tg_error err = {0};
+    tg_tokenizer *tokenizer = NULL;
+    REQUIRE_OK(read_text(&s, &a, PPO, NULL, false, &err));
+    REQUIRE_OK(tg_tokenizer_open(&tokenizer, tg_test_path("../configs/models/tiny"), &err));
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        tg_env_spec spec = {.max_prompt_length = 4, .max_episode_length = lengths[i]};
+        tg_run_config config = {0};
+        tg_run run = {.opts = {.config = &config},
+                      .settings = &s,
+                      .spec = &spec,
+                      .tokenizer = tokenizer,
+                      .arch = {.max_positions = 64, .vocab_size = 100}};
+        CHECK_EQ(tg_run_settle_generation(&run, &err), TG_PROTOCOL);
+        CHECK(strstr(err.msg, "max_episode_length") != NULL);
+    }
+    tg_tokenizer_destroy(&tokenizer);
+    tg_arena_fini(&a);
 }
 
 TEST(optimizers_are_found_by_their_torch_names) {
