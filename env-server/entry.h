@@ -1,8 +1,7 @@
 /* What every registry of the environment server has in common: rows with a name, a summary and an
  * option table.
  *
- *     static const tg_reward_ops ops = {.entry = {.name = "bleu", ..., .built = true}, .score =
- * ...};
+ *     static const tg_reward_ops ops = {.entry = {.name = "bleu", ..., .built = true}, .score = ...};
  *
  * A built row is the first member of the kind's ops struct, so that a tg_entry * of a registry is
  * also a pointer to its ops. A planned row is an entry alone: its name and keys are known, and

@@ -2,9 +2,9 @@
  * that own them.
  *
  *     tg_run_config c;
- *     tg_run_config_load(&c, "ppo.yml", overrides, n_overrides, err);   // TG_CONFIG / TG_NOINPUT
- * with file, line and key tg_opts_read(alg_table, &alg, tg_node_get(c.alg, "args"), "alg.args",
- * &c.arena, err); tg_run_config_fini(&c);
+ *     tg_run_config_load(&c, "ppo.yml", overrides, n_overrides, err);     // TG_CONFIG or TG_NOINPUT, with file, line and key
+ *     tg_opts_read(alg_table, &alg, tg_node_get(c.alg, "args"), "alg.args", &c.arena, err);
+ *     tg_run_config_fini(&c);
  *
  * Sections and their keys are RL4LMs's; seed, compat, workers, learner and pool are ours. Only the
  * top level, learner and pool are checked here: tokenizer, reward_fn, datapool, env and

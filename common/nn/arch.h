@@ -83,8 +83,8 @@ typedef struct tg_arch {
     int pos_offset;    /* row of the position table that belongs to position 0 */
     tg_rope rope;
     tg_rope local_rope; /* of the local layers; dims 0: as the others */
-    bool
-        skip_pad; /* positions count the tokens that are not pad_id, which has the row before position 0 */
+    /* positions count the tokens that are not pad_id, which has the row before position 0 */
+    bool skip_pad;
     bool narrow_embed; /* embeddings are embed_width wide, then multiplied to width */
     int embed_width;
     bool wide_positions; /* those of positions are wide: added behind that product */
@@ -107,9 +107,9 @@ typedef struct tg_arch {
     bool pooler_by_file; /* config.json leaves open whether there is a pooler */
     bool pooler;         /* a matrix and pool_act on the state of a text's first token, */
     tg_act pool_act;
-    bool
-        labels; /* from which a last matrix makes n_labels logits; of a causal model from the state of a text's last token, in place of
-                    an output matrix */
+    /* from which a last matrix makes n_labels logits; of a causal model from the state of a text's last token, in place of
+       an output matrix */
+    bool labels;
     int n_labels;
     float logit_scale;              /* on what the output matrix reads; 0: none */
     int32_t start_id;               /* seq2seq: what a decoder's text begins with; -1: none */

@@ -34,8 +34,7 @@ struct tg_backend_ops {
     bool host_memory;
     /* Whether rounded products (op/matmul.h) are faster on this machine than others; NULL: they are not. */
     bool (*fast_bf16)(void);
-    void (*open)(
-        tg_backend *be); /* once, after the team and the workspace are there; may be NULL */
+    void (*open)(tg_backend *be); /* once, when there are team and workspace; may be NULL */
     void *(*alloc)(tg_backend *be, size_t bytes); /* not zeroed; NULL: out of memory */
     void (*free)(tg_backend *be, void *p);
     void (*release)(tg_backend *be, void *p, size_t bytes); /* NULL: filling with zeros will do */

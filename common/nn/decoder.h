@@ -27,8 +27,8 @@ typedef struct tg_decoder_caps {
     int slots;
     int len; /* tokens of a slot */
     int src; /* seq2seq: tokens of its source */
-    tg_weight_form
-        weights; /* PLAIN: the model's own; else a copy, made anew by a prefill after the weights have changed */
+    /* PLAIN: the model's own; else a copy, made anew by a prefill after the weights have changed */
+    tg_weight_form weights;
     bool half_cache; /* keys and values are kept as bf16; those of a source are not */
     bool values;     /* the value head runs too */
 } tg_decoder_caps;

@@ -12,8 +12,8 @@ struct tg_fisher {
     tg_trunk main, enc; /* the direction's tensors by role */
     void *block;
     float *ones; /* (C) */
-    float *tx,
-        *branch; /* (N,C) the residual stream's; what a branch of a parallel layer starts from */
+    /* (N,C) the residual stream's; what a branch of a parallel layer starts from */
+    float *tx, *branch;
     float *in, *tin;           /* (N,C) what a branch reads */
     float *made, *unused;      /* (N, max(C,Q)), (N,H) scratch of norms */
     float *twide;              /* (N, max(Q,U)) of queries, keys, values; of up */

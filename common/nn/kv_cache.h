@@ -11,8 +11,8 @@ typedef struct tg_kv_cache {
     char *k, *v;
     int slots, len;
     bool half;
-    int32_t *k_rows,
-        *v_rows; /* (rows * chunks) where a row's keys and values are in qkv, counted in chunks */
+    /* (rows * chunks) where a row's keys and values are in qkv, counted in chunks */
+    int32_t *k_rows, *v_rows;
 } tg_kv_cache;
 
 /* Chunks: the keys of a row of qkv are one run of G*D floats, or G runs of D with queries and values between them. */

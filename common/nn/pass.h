@@ -40,10 +40,12 @@ typedef struct tg_batch {
 
 typedef struct tg_pass_caps {
     int tokens, seqs, actions;
-    int most_actions; /* of caps that were cut down to what is needed: what they were, which decides whether logits are kept; 0: actions */
-    int src;          /* seq2seq: source tokens */
-    bool masked;      /* batches may have masks */
-    bool values;      /* nothing but values is asked for: no logits are kept */
+    /* Of caps that were cut down to what a rollout needs: `actions` before that, which decides whether logits are kept. So it does not
+     * depend on the rollout. 0: they were not cut. */
+    int most_actions;
+    int src;     /* seq2seq: source tokens */
+    bool masked; /* batches may have masks */
+    bool values; /* nothing but values is asked for: no logits are kept */
     /* every batch is so and has actions: the last layer keeps what it needs at their rows alone */
     bool actions_only;
 } tg_pass_caps;
@@ -64,8 +66,8 @@ typedef struct tg_pass tg_pass;
 enum {
     TG_PASS_SCORE = 0, /* nothing is kept, backward is not possible */
     TG_PASS_TRAIN = 1,
-    TG_PASS_RECOMPUTE =
-        3, /* only the inputs of layers are kept; backward runs every layer again: the same gradients, bit by bit */
+    /* only the inputs of layers are kept; backward runs every layer again: the same gradients, bit by bit */
+    TG_PASS_RECOMPUTE = 3,
 };
 
 /* The model is borrowed. */

@@ -24,20 +24,20 @@ typedef struct tg_pass_buffers {
     int32_t *act_row, *act_token; /* (A) */
     uint32_t *mask;               /* (A, words); NULL: not with these caps */
     float *rows, *hidden;         /* (A,C) residual stream at the action rows, and its final norm */
-    float *cut_x,
-        *cut_att;       /* (A,C), (A,H*D) of the last layer at the action rows, when it is cut */
+    /* (A,C), (A,H*D) of the last layer at the action rows, when it is cut */
+    float *cut_x, *cut_att;
     float *lm;          /* (A,E) what the output matrix reads: hidden, or made of it */
     float *mean, *rstd; /* (A) of that norm */
     float *logp, *entropy, *lse, *value; /* (A) */
-    float
-        *kept; /* (A,V) logits that backward need not make again; NULL: too many, or not trained */
+    /* (A,V) logits that backward need not make again; NULL: too many, or not trained */
+    float *kept;
 
     int32_t *logit_rows; /* (TG_PASS_LOGIT_ROWS) and the rest for tg_pass_logits */
     float *logit_x, *logit_h, *logit_lm, *logit_mean, *logit_rstd, *logits;
 
     /* labels; S = caps.seqs, L = n_labels */
-    float *first, *pool,
-        *pooled;   /* (S,C) a text's first state, times the pooler's matrix, its pool_act */
+    /* (S,C) a text's first state, times the pooler's matrix, its pool_act */
+    float *first, *pool, *pooled;
     float *judged; /* (S, tg_arch_judged_width) what the last matrix reads: pooled, or made of it */
     float *labels, *dlabels;        /* (S,L); dlabels: train only */
     int32_t *label_rows;            /* (S) rows of the states that are judged */

@@ -1,7 +1,6 @@
 /* A parser for exactly the JSON that a safetensors header may be:
  *
- *     {"__metadata__": {text: text}, name: {"dtype": text, "shape": [n, ..], "data_offsets":
- * [begin, end]}, ..}
+ *     {"__metadata__": {text: text}, name: {"dtype": text, "shape": [n, ..], "data_offsets": [begin, end]}, ..}
  *
  * Hand-written so that a hostile header costs no more memory than its own size suggests: anything
  * that is not of this form is refused where it stands, with the byte position. */

@@ -151,33 +151,39 @@ tg_branch tg_trunk_branch(const tg_trunk *t, int layer, const tg_acts *a, tg_bra
     const int HD = tg_trunk_attn_width(arch);
     switch (kind) {
     case TG_BRANCH_ATTN:
-        return (tg_branch){TG_ROLE_NORM1_W, TG_ROLE_ATTN_OUT_W, TG_ROLE_POST1_W, HD,       a->x,
-                           a->mid,          a->mean1,           a->rstd1,        a->post1, a->mean3,
-                           a->rstd3};
-    case TG_BRANCH_CROSS:
-        return (tg_branch){TG_ROLE_CROSS_NORM_W,
-                           TG_ROLE_CROSS_OUT_W,
-                           TG_N_ROLES,
-                           HD,
-                           a->mid,
-                           a->cmid,
-                           a->cmean,
-                           a->crstd,
-                           a->cpost,
-                           NULL,
-                           NULL};
+        return (tg_branch){.norm = TG_ROLE_NORM1_W,
+                           .out = TG_ROLE_ATTN_OUT_W,
+                           .post = TG_ROLE_POST1_W,
+                           .out_in = HD,
+                           .x = a->x,
+                           .y = a->mid,
+                           .mean = a->mean1,
+                           .rstd = a->rstd1,
+                           .raw = a->post1,
+                           .post_mean = a->mean3,
+                           .post_rstd = a->rstd3};
+    case TG_BRANCH_CROSS: /* no seq2seq family has post_norms */
+        return (tg_branch){.norm = TG_ROLE_CROSS_NORM_W,
+                           .out = TG_ROLE_CROSS_OUT_W,
+                           .post = TG_N_ROLES,
+                           .out_in = HD,
+                           .x = a->mid,
+                           .y = a->cmid,
+                           .mean = a->cmean,
+                           .rstd = a->crstd,
+                           .raw = a->cpost};
     case TG_BRANCH_MLP:
-        return (tg_branch){tg_trunk_norm2(&t->layers[layer]),
-                           TG_ROLE_DOWN_W,
-                           TG_ROLE_POST2_W,
-                           arch->mlp_width,
-                           arch->parallel ? a->x : a->cmid,
-                           a->out,
-                           a->mean2,
-                           a->rstd2,
-                           a->post2,
-                           a->mean4,
-                           a->rstd4};
+        return (tg_branch){.norm = tg_trunk_norm2(&t->layers[layer]),
+                           .out = TG_ROLE_DOWN_W,
+                           .post = TG_ROLE_POST2_W,
+                           .out_in = arch->mlp_width,
+                           .x = arch->parallel ? a->x : a->cmid,
+                           .y = a->out,
+                           .mean = a->mean2,
+                           .rstd = a->rstd2,
+                           .raw = a->post2,
+                           .post_mean = a->mean4,
+                           .post_rstd = a->rstd4};
     }
     TG_UNREACHABLE();
 }

@@ -27,8 +27,8 @@ typedef struct tg_tensors {
 typedef struct tg_trunk {
     tg_backend *be;
     tg_arch arch; /* of this stack: the encoder's is tg_arch_encoder's */
-    tg_tensors
-        top; /* embeddings, final norm, heads; with a tied head HEAD_W is the token embedding */
+    /* embeddings, final norm, heads; with a tied head HEAD_W is the token embedding */
+    tg_tensors top;
     tg_tensors *layers;  /* (n_layers) */
     tg_weight_form form; /* of what is packed */
     bool rounded;        /* matrix products round their operands to bf16 */
@@ -40,8 +40,8 @@ typedef struct tg_trunk {
     int32_t *buckets;    /* (2 reach + 1) rows of REL_BIAS */
     float *plain;        /* (2,C) gain 1 and bias 0 of norms that have neither */
     int reach;
-    int positions,
-        own_rows; /* rows of the tables of angles: of every position, and of texts with angles of their own */
+    /* rows of the tables of angles: of every position, and of texts with angles of their own */
+    int positions, own_rows;
     float *own_host; /* (own_rows, dims) host: such a text's angles on their way */
 } tg_trunk;
 
@@ -64,8 +64,8 @@ typedef struct tg_acts {
     float *ckv;             /* (source rows, 2G*D) keys and values of the source */
     float *cmid;          /* (N,C) residual stream after it; mid where there is no such attention */
     float *mean2, *rstd2; /* (N) */
-    float *post1,
-        *post2; /* (N,C) what attention and MLP add, before the norms of it; with norm_after the streams before theirs */
+    /* (N,C) what attention and MLP add, before the norms of it; with norm_after the streams before theirs */
+    float *post1, *post2;
     float *cpost; /* (N,C) norm_after: the stream before the norm behind attention to the source */
     float *mean3, *rstd3, *mean4, *rstd4; /* (N) of those norms */
     float *up;                            /* (N,U) before the activation function */

@@ -1,7 +1,6 @@
 /* A slot: one episode of the token MDP as a state machine.
  *
- *     FREE -> READY (reset) -> RUNNING -> (SCORING) -> TERMINATED (EOS) | TRUNCATED (length) ->
- * READY
+ *     FREE -> READY (reset) -> RUNNING -> (SCORING) -> TERMINATED (EOS) | TRUNCATED (length) -> READY
  *
  * A step is named by (slot, episode, index of its first token). The next one is executed; the last
  * one again, with the same tokens, is answered as before (replayed), so a client may repeat a call

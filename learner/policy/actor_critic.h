@@ -3,10 +3,10 @@
  *
  *     tg_actor_critic *ac;
  *     tg_actor_critic_open(&ac, be, &opts, err);
- *     tg_actor_critic_score(ac, episodes, n, out, err);        // no gradient: rollout log-probs,
- * values, reference log-probs tg_actor_critic_forward(ac, &batch, logp, entropy, value, err);
+ *     tg_actor_critic_score(ac, &rollout, err);            // no gradient: log-probs, values, reference log-probs
+ *     tg_actor_critic_forward(ac, &batch, logp, entropy, value, err);
  *     tg_actor_critic_backward(ac, dlogp, dentropy, dvalue, err);
- *     tg_actor_critic_apply(ac, lr, max_grad_norm, &norm, err);
+ *     tg_actor_critic_apply(ac, lr, max_grad_norm, &norm, &applied, err);
  *
  * One engine generates, scores and trains: at the first minibatch of an iteration the probability ratio is 1.
  */

@@ -49,8 +49,8 @@ typedef struct tg_gen_settings {
     double repetition_penalty, encoder_repetition_penalty;
     int64_t no_repeat_ngram_size, encoder_no_repeat_ngram_size; /* 0: off */
     int64_t min_length, max_length;
-    int64_t min_new_tokens,
-        max_new_tokens; /* INT64_MIN: not given, min_length and max_length decide */
+    /* INT64_MIN: not given, min_length and max_length decide */
+    int64_t min_new_tokens, max_new_tokens;
     int64_t num_return_sequences, num_beams, num_beam_groups;
     double length_penalty, diversity_penalty;
     int64_t forced_bos_token_id; /* INT64_MIN: none */
@@ -78,8 +78,8 @@ typedef struct tg_gen_settings {
     int n_eos;
     int32_t pad_id, bos_id, decoder_start_id;
     /* set by the caller */
-    const struct tg_stop_strings
-        *stop_text;       /* of stop_strings, which needs a tokenizer; NULL: none */
+    /* of stop_strings, which needs a tokenizer; NULL: none */
+    const struct tg_stop_strings *stop_text;
     bool stops_in_result; /* such a text does not begin in the prompt */
     bool own_eos;         /* the caller's config gives eos_token_id, not the folder */
     /* true: min_length and max_length count the prompt (transformers, causal models). false: new

@@ -7,8 +7,7 @@
  *     for (int k = 0; k < m->n; k++) {
  *         const int32_t *rows = m->rows + m->first[k];  int n = m->first[k + 1] - m->first[k];
  *         tg_minibatches_pack(m, k, err);
- *         while (tg_minibatches_next(m, &piece)) ...    // a tg_batch and, per action, its place in
- * `rows`
+ *         while (tg_minibatches_next(m, &piece)) ...    // a tg_batch and, per action, its place in `rows`
  *     }
  *
  * transition: consecutive slices of batch_size rows of a permutation, as RL4LMs draws them.

@@ -16,8 +16,8 @@ typedef struct tg_episode {
     uint64_t id;           /* number of the episode within the run: fixes prompt and sampling */
     const int32_t *tokens; /* (n_prompt + n_actions), prompt first; owned by the rollout */
     int n_prompt, n_actions;
-    int first_row,
-        n_rows;       /* rows first_row .. first_row + n_rows - 1 are its first n_rows actions */
+    /* rows first_row .. first_row + n_rows - 1 are its first n_rows actions */
+    int first_row, n_rows;
     int first_action; /* index of its first action in the per-action arrays */
     bool terminated, truncated;
 } tg_episode;

@@ -34,8 +34,8 @@ typedef struct tg_memory_item {
 typedef struct tg_memory_plan {
     tg_memory_item items[20];
     int n;
-    uint64_t total,
-        available; /* of the phase `peak`; available: of the machine or its container now */
+    /* of the phase `peak`; available: of the machine or its container now */
+    uint64_t total, available;
     unsigned peak;
     uint64_t n_params; /* of one model */
 } tg_memory_plan;

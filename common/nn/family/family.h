@@ -28,8 +28,8 @@ typedef enum tg_dim {
 } tg_dim;
 
 typedef struct tg_family_tensor {
-    const char
-        *name; /* with %d: one per layer; such rows that follow each other are repeated together */
+    /* with %d: one per layer; such rows that follow each other are repeated together */
+    const char *name;
     tg_param_role role;
     tg_init init;
     tg_dim dims[4];
@@ -81,13 +81,13 @@ typedef struct tg_family {
     const char *summary;
     const char *prefix;              /* files may leave it off every name */
     const tg_family_tensor *tensors; /* ends with a NULL name */
-    const char *const *
-        ignored; /* names (without prefix, %d any layer) of buffers in old files; NULL-terminated */
+    /* names (without prefix, %d any layer) of buffers in old files; NULL-terminated */
+    const char *const *ignored;
     const char *head_alias; /* another name of the output matrix in files; NULL: none */
-    const char *const
-        *embed_aliases; /* further names of the token embeddings, NULL-terminated; NULL: none */
-    bool
-        head_by_file; /* whether the head is tied is what the files say: they have none, or the same matrix */
+    /* further names of the token embeddings, NULL-terminated; NULL: none */
+    const char *const *embed_aliases;
+    /* whether the head is tied is what the files say: they have none, or the same matrix */
+    bool head_by_file;
     tg_status (*read)(tg_arch *arch, const tg_config_json *config, tg_error *err);
     /* Sets the family's keys in the object; keys of other meaning are left as they are. False: out
      * of memory. */

@@ -15,8 +15,8 @@ typedef struct tg_torch_storage {
     tg_dtype dtype;
     int64_t count; /* elements of the whole storage */
     int64_t begin; /* of the view */
-    const unsigned char
-        *data; /* filled in by torch_file.c when the storage was found; NULL: not yet */
+    /* filled in by torch_file.c when the storage was found; NULL: not yet */
+    const unsigned char *data;
 } tg_torch_storage;
 
 typedef struct tg_torch_tensor {
