@@ -28,6 +28,8 @@ enum {
     BACKOFF_MAX_MS = 5000,
     LEARNER_STOP_MS = 20000,
     WORKER_STOP_MS = 5000,
+    /* One stop may come as two signals: `timeout` sends them to the process and to its group. */
+    ONE_STOP_MS = 500,
 };
 
 typedef enum phase { RUNNING, STOP_LEARNER, STOP_WORKERS } phase;
@@ -50,6 +52,7 @@ typedef struct supervisor {
     uint64_t restarts[RESTARTS_MAX]; /* times of the newest ones, a ring */
     size_t n_restarts;
     phase phase;
+    uint64_t asked; /* when a signal asked to stop; 0: none has */
     uint64_t deadline;
     int code;
     bool code_set;
@@ -246,8 +249,9 @@ static void take_signals(supervisor *s) {
         } else if (s->phase == RUNNING) {
             say("%s: stopping (once more to stop at once)",
                 sig == SIGINT ? "interrupted" : strsignal(sig));
+            s->asked = tg_clock_ms();
             stop_learner(s, sig == SIGHUP ? SIGTERM : sig);
-        } else {
+        } else if (!s->asked || tg_clock_ms() - s->asked >= ONE_STOP_MS) {
             kill_everything(s);
         }
     }

@@ -1,8 +1,8 @@
 /* Keeping a run's processes alive: one learner, N workers.
  *
  * Returns when the run is over, with nothing left running. SIGINT and SIGTERM stop the learner, then the workers (SIGTERM, a
- * deadline, SIGKILL; a second signal kills at once). A worker that dies is reported and restarted with growing delay; too
- * many deaths, or a death by a wrong config, end the run. If this process is killed, the kernel kills the children. */
+ * deadline, SIGKILL; a second signal kills at once, unless it comes within half a second). A worker that dies is reported and restarted
+ * with growing delay; too many deaths, or a death by a wrong config, end the run. If this process is killed, the kernel kills the children. */
 #ifndef TG_CLI_SUPERVISE_H
 #define TG_CLI_SUPERVISE_H
 

@@ -7,6 +7,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
+#include "common/base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +18,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { PARENT_GRACE_MS = 2000, EXIT_INTERRUPTED = 130 };
+enum {
+    PARENT_GRACE_MS = 2000,
+    EXIT_INTERRUPTED = 130,
+    /* One stop may come as several signals: `timeout` sends them to the process and to its group, systemd to every process of a service,
+     * of which one passes them on. */
+    ONE_STOP_MS = 500
+};
 
 struct tg_halt {
     _Atomic(const char *) reason; /* NULL: go on */
@@ -44,10 +51,22 @@ static const char *signal_name(int number) {
     return number == SIGINT ? "SIGINT" : "SIGTERM";
 }
 
+/* *asked: when the first signal came; 0: none has. */
+static void take_signal(tg_halt *s, int number, uint64_t *asked) {
+    const uint64_t now = tg_clock_ms();
+    if (!atomic_load(&s->reason)) {
+        *asked = now;
+        atomic_store(&s->reason, signal_name(number));
+    } else if (now - *asked >= ONE_STOP_MS) {
+        s->die(EXIT_INTERRUPTED);
+    }
+}
+
 /* Returns when told to leave. */
 static void *watch(void *arg) {
     tg_halt *s = arg;
     bool orphan = false;
+    uint64_t asked = 0;
     for (;;) {
         struct pollfd fds[3] = {{s->signals[0], POLLIN, 0},
                                 {s->leave, POLLIN, 0},
@@ -58,10 +77,8 @@ static void *watch(void *arg) {
         if (n <= 0) continue;
         if (fds[1].revents) return NULL;
         unsigned char number;
-        while (fds[0].revents && read(s->signals[0], &number, 1) == 1) {
-            if (atomic_load(&s->reason)) s->die(EXIT_INTERRUPTED);
-            atomic_store(&s->reason, signal_name(number));
-        }
+        while (fds[0].revents && read(s->signals[0], &number, 1) == 1)
+            take_signal(s, number, &asked);
         char byte;
         if (fds[2].revents && read(s->parent, &byte, 1) <= 0) {
             orphan = true;

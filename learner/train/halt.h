@@ -5,7 +5,7 @@
  *     if (tg_halt_requested(stop)) ...                // between two steps
  *
  * A thread of its own takes what the signal handler passes on; everyone else only reads a flag. One at
- * a time in a process. A second signal, or two seconds after the parent's death, calls `die`. */
+ * a time in a process. A second signal, unless it comes within half a second, or two seconds after the parent's death, calls `die`. */
 #ifndef TG_TRAIN_HALT_H
 #define TG_TRAIN_HALT_H
 

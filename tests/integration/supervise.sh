@@ -195,8 +195,18 @@ echo 'trap "touch \"$STATE/asked\"" INT TERM' >state/textgen-learner.trap
 start --workers 1; running 1
 kill -TERM "$run"
 for _ in $(seq 600); do [ -e state/asked ] && break; sleep 0.05; done
+sleep 0.6
 kill -TERM "$run"; await
 expect "exit code $code" test "$code" -eq 137
+expect "something still runs" all_gone
+
+# timeout sends its signal to the process and to its group.
+begin "one stop that comes as two signals lets the learner save"
+echo 'trap "read -r -t 0.3 -u 9; echo saved >\"$STATE/saved\"; exit 130" INT TERM' >state/textgen-learner.trap
+start --workers 1; running 1
+kill -TERM "$run"; sleep 0.05; kill -TERM "$run"; await
+expect "exit code $code" test "$code" -eq 130
+expect "the learner could not save" test -e state/saved
 expect "something still runs" all_gone
 
 begin "no orphan survives kill -9 of the parent"

@@ -38,11 +38,25 @@ TEST(a_signal_asks_and_a_second_one_kills) {
     CHECK(wait_until(requested, h));
     CHECK_STR(tg_halt_reason(h), "SIGTERM");
     CHECK_EQ(atomic_load(&died), 0);
+    usleep(600000); /* signals that come together are one stop */
     raise(SIGINT);
     CHECK(wait_until(dead, h));
     CHECK_EQ(atomic_load(&died), 130);
     tg_halt_destroy(&h);
     CHECK(h == NULL);
+}
+
+TEST(signals_that_come_together_are_one_stop) {
+    tg_halt *h = NULL;
+    tg_error err;
+    atomic_store(&died, 0);
+    REQUIRE_OK(tg_halt_create(&h, -1, note_death, &err));
+    raise(SIGTERM);
+    CHECK(wait_until(requested, h));
+    raise(SIGTERM);
+    usleep(100000);
+    CHECK_EQ(atomic_load(&died), 0);
+    tg_halt_destroy(&h);
 }
 
 TEST(a_parent_that_is_gone_asks_then_kills) {
