@@ -77,8 +77,8 @@ void tg_model_destroy(tg_model **m);
  * there is nothing to do. */
 tg_status tg_model_rest(tg_model *m, tg_error *err) TG_MUST_CHECK;
 tg_status tg_model_wake(tg_model *m, tg_error *err) TG_MUST_CHECK;
-/* Between updates gradients are zero and need no memory: a model begins so. Who is about to write to them wakes them: passes in backward
- * and the optimizer do. */
+/* Between updates gradients are zero and need no memory: a model begins so. Who is about to write to them wakes them, as passes in
+ * backward do; an optimizer only leaves zeros there. */
 void tg_model_rest_grad(tg_model *m);
 tg_status tg_model_wake_grad(tg_model *m, tg_error *err) TG_MUST_CHECK;
 /* Rounds the matrices of a model that is not trained to bf16 and gives back the memory they had: passes then multiply with those, in

@@ -55,6 +55,11 @@ tg_status tg_collector_create(tg_collector **out, tg_pool *pool, tg_model *polic
                      "train_evaluation.compare_sample: %d samples of a prompt are all the same "
                      "without do_sample in alg.policy.args.generation_kwargs",
                      c->group);
+    if (st == TG_OK && c->shared && c->gen.num_beams > 1 && c->group > c->gen.num_beams)
+        st = tg_fail(err, TG_CONFIG,
+                     "train_evaluation.compare_sample: %d samples of a prompt are more than the "
+                     "%d num_beams of alg.policy.args.generation_kwargs",
+                     c->group, (int)c->gen.num_beams);
     if (st == TG_OK) st = tg_pool_open_slots(pool, c->n_slots, err);
     if (st != TG_OK)
         tg_collector_destroy(&c);

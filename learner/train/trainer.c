@@ -236,7 +236,8 @@ static tg_status iterate(trainer *t, tg_error *err) {
     iteration it = {0};
     tg_rollout *r = NULL;
     double start = tg_clock_seconds();
-    int rows = t->passes.plan.n_steps * t->run->n_envs;
+    const int64_t wanted = (int64_t)t->passes.plan.n_steps * t->run->n_envs;
+    const int rows = (int)TG_MIN(wanted, (int64_t)1 << 30); /* as algorithms plan */
     tg_status st = tg_collect(t->collector, rows, &r, &it.info, err);
     it.rollout_s = tg_clock_seconds() - start;
     if (st == TG_OK) st = learn(t, r, &it, err);

@@ -129,6 +129,20 @@ TEST(beams_that_find_too_few_texts) {
     teardown(&f);
 }
 
+TEST(more_samples_than_beams_are_refused) {
+    fixture f;
+    REQUIRE(setup(&f));
+    f.gen.num_beams = 2;
+    tg_error err = {0};
+    tg_pool pool = {.spec = {.capacity = 64}, .mood = tg_rng_at(1, TG_RNG_TEST, 0, 0), .group = 3};
+    tg_buf log = {0};
+    tg_collect_info info = {0};
+    CHECK_EQ(collect_with(&f, &pool, 0, 60, 1, &log, &info, NULL, &err), TG_CONFIG);
+    CHECK(strstr(err.msg, "compare_sample") && strstr(err.msg, "num_beams"));
+    tg_buf_fini(&log);
+    teardown(&f);
+}
+
 TEST(a_ranking_reward_needs_groups) {
     fixture f;
     REQUIRE(setup(&f));
