@@ -182,36 +182,48 @@ bool tg_pass_keeps(const tg_arch *arch, tg_pass_caps caps) {
            most * (size_t)arch->vocab_size <= KEPT_FLOATS;
 }
 
-static void carve_pass(tg_carve *c, const tg_arch *arch, tg_pass_caps caps, const training *train,
-                       tg_pass_buffers *b, tg_pass_stack *main, tg_pass_stack *enc) {
+/* The actions, and what becomes of their rows from the last layer to the heads. */
+static void carve_actions(tg_carve *c, const tg_arch *arch, tg_pass_caps caps,
+                          const training *train, tg_pass_buffers *b) {
     size_t N = (size_t)caps.tokens, A = (size_t)caps.actions, C = (size_t)arch->width;
-    const tg_arch encoder = tg_arch_encoder(arch);
-    const bool seq2seq = arch->kind == TG_KIND_SEQ2SEQ;
     b->act_row = tg_carve_i32(c, A);
     b->act_token = tg_carve_i32(c, A);
     if (caps.masked)
         b->mask = (uint32_t *)tg_carve_i32(c, A * (size_t)tg_mask_words(arch->vocab_size));
     b->rows = tg_carve_f32(c, A, C);
-    if (!seq2seq) {
+    if (arch->kind != TG_KIND_SEQ2SEQ) {
         b->cut_x = tg_carve_f32(c, TG_MIN(A, N), C);
         b->cut_att = tg_carve_f32(c, TG_MIN(A, N), (size_t)tg_trunk_attn_width(arch));
     }
     b->hidden = b->lm = tg_carve_f32(c, A, C);
-    size_t E = (size_t)tg_trunk_embed_width(arch);
-    if (tg_trunk_has_lm(arch)) b->lm = tg_carve_f32(c, A, E);
+    if (tg_trunk_has_lm(arch)) b->lm = tg_carve_f32(c, A, (size_t)tg_trunk_embed_width(arch));
     float **per_action[] = {&b->mean, &b->rstd, &b->logp, &b->entropy, &b->lse, &b->value};
     for (size_t i = 0; i < TG_COUNT_OF(per_action); i++) *per_action[i] = tg_carve_f32(c, A, 1);
     b->kept = NULL;
     if (train->on && !train->recompute && tg_pass_keeps(arch, caps))
         b->kept = tg_carve_f32(c, A * (size_t)arch->vocab_size, 1);
-    size_t n = TG_MIN((size_t)TG_PASS_LOGIT_ROWS, TG_MAX(N, (size_t)caps.src));
+}
+
+/* The few rows at a time by which states and logits are read. */
+static void carve_reading(tg_carve *c, const tg_arch *arch, tg_pass_caps caps, tg_pass_buffers *b) {
+    size_t rows = (size_t)TG_MAX(caps.tokens, caps.src), C = (size_t)arch->width;
+    size_t n = TG_MIN((size_t)TG_PASS_LOGIT_ROWS, rows);
     b->logit_rows = tg_carve_i32(c, n);
     b->logit_x = tg_carve_f32(c, n, C);
     b->logit_h = b->logit_lm = tg_carve_f32(c, n, C);
-    if (arch->narrow_embed) b->logit_lm = tg_carve_f32(c, n, E);
+    if (arch->narrow_embed) b->logit_lm = tg_carve_f32(c, n, (size_t)arch->embed_width);
     b->logit_mean = tg_carve_f32(c, n, 1);
     b->logit_rstd = tg_carve_f32(c, n, 1);
     if (arch->kind != TG_KIND_ENCODER) b->logits = tg_carve_f32(c, n, (size_t)arch->vocab_size);
+}
+
+static void carve_pass(tg_carve *c, const tg_arch *arch, tg_pass_caps caps, const training *train,
+                       tg_pass_buffers *b, tg_pass_stack *main, tg_pass_stack *enc) {
+    const tg_arch encoder = tg_arch_encoder(arch);
+    const bool seq2seq = arch->kind == TG_KIND_SEQ2SEQ;
+    const size_t P = (size_t)caps.src, C = (size_t)arch->width;
+    carve_actions(c, arch, caps, train, b);
+    carve_reading(c, arch, caps, b);
     if (arch->labels) carve_labels(c, arch, (size_t)caps.seqs, train->on, b);
     main->lowest = lowest_of(train, arch, false);
     enc->lowest = lowest_of(train, &encoder, true);
@@ -219,9 +231,9 @@ static void carve_pass(tg_carve *c, const tg_arch *arch, tg_pass_caps caps, cons
     carve_stack(c, arch, caps.tokens, caps, train, b, main);
     if (!seq2seq) return;
     carve_stack(c, &encoder, caps.src, caps, train, b, enc);
-    b->states = tg_carve_f32(c, (size_t)caps.src, C);
-    b->smean = tg_carve_f32(c, (size_t)caps.src, 1);
-    b->srstd = tg_carve_f32(c, (size_t)caps.src, 1);
+    b->states = tg_carve_f32(c, P, C);
+    b->smean = tg_carve_f32(c, P, 1);
+    b->srstd = tg_carve_f32(c, P, 1);
 }
 
 size_t tg_pass_bytes(const tg_arch *arch, unsigned model_flags, tg_pass_caps caps, unsigned mode) {
