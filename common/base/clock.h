@@ -9,6 +9,10 @@ uint64_t tg_clock_ns(void); /* monotonic */
 uint64_t tg_clock_ms(void); /* monotonic */
 double tg_clock_seconds(void);
 
+/* Signals to stop that come within this time are one stop, and no order to leave at once: `timeout` sends them to the process and to its
+ * group, systemd to every process of a service, of which one passes them on. */
+enum { TG_ONE_STOP_MS = 500 };
+
 /* "2026-11-16 07:12:03" (local time), size at least 20. */
 void tg_clock_text(char *out, size_t size);
 

@@ -28,8 +28,6 @@ enum {
     BACKOFF_MAX_MS = 5000,
     LEARNER_STOP_MS = 20000,
     WORKER_STOP_MS = 5000,
-    /* One stop may come as two signals: `timeout` sends them to the process and to its group. */
-    ONE_STOP_MS = 500,
 };
 
 typedef enum phase { RUNNING, STOP_LEARNER, STOP_WORKERS } phase;
@@ -251,7 +249,7 @@ static void take_signals(supervisor *s) {
                 sig == SIGINT ? "interrupted" : strsignal(sig));
             s->asked = tg_clock_ms();
             stop_learner(s, sig == SIGHUP ? SIGTERM : sig);
-        } else if (!s->asked || tg_clock_ms() - s->asked >= ONE_STOP_MS) {
+        } else if (!s->asked || tg_clock_ms() - s->asked >= TG_ONE_STOP_MS) {
             kill_everything(s);
         }
     }

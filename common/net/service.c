@@ -47,10 +47,12 @@ static void on_drain_timeout(uv_timer_t *timer) {
 
 static void on_signal(uv_signal_t *signal, int number) {
     tg_service *s = signal->data;
+    const uint64_t now = tg_clock_ms();
     if (s->draining) { /* asked twice: at once */
-        tg_service_stop(s);
+        if (now - s->asked_ms >= TG_ONE_STOP_MS) tg_service_stop(s);
         return;
     }
+    s->asked_ms = now;
     tg_log_info(s->hooks.name, "%s: finishing %zu calls", number == SIGTERM ? "SIGTERM" : "SIGINT",
                 s->hooks.in_flight(s->arg));
     s->draining = true;

@@ -7,7 +7,7 @@
  *     tg_service_fini(&s->service);                                // after everything else on the loop is being closed
  *
  * At the first signal the drain begins: calls under way may end, and the owner, who says so by tg_service_call_ended, takes no new
- * ones. The loop ends with the last of them, after drain_ms, or at a second signal. */
+ * ones. The loop ends with the last of them, after drain_ms, or at a second signal that is a stop of its own (TG_ONE_STOP_MS). */
 #ifndef TG_NET_SERVICE_H
 #define TG_NET_SERVICE_H
 
@@ -32,7 +32,7 @@ typedef struct tg_service {
 
     uv_signal_t on_term, on_int;
     uv_timer_t lag_timer, drain_timer;
-    uint64_t lag_due_ns;
+    uint64_t lag_due_ns, asked_ms; /* asked_ms: when the drain began */
     int drain_ms;
     tg_service_hooks hooks;
     void *arg;

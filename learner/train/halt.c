@@ -18,13 +18,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum {
-    PARENT_GRACE_MS = 2000,
-    EXIT_INTERRUPTED = 130,
-    /* One stop may come as several signals: `timeout` sends them to the process and to its group, systemd to every process of a service,
-     * of which one passes them on. */
-    ONE_STOP_MS = 500
-};
+enum { PARENT_GRACE_MS = 2000, EXIT_INTERRUPTED = 130 };
 
 struct tg_halt {
     _Atomic(const char *) reason; /* NULL: go on */
@@ -57,7 +51,7 @@ static void take_signal(tg_halt *s, int number, uint64_t *asked) {
     if (!atomic_load(&s->reason)) {
         *asked = now;
         atomic_store(&s->reason, signal_name(number));
-    } else if (now - *asked >= ONE_STOP_MS) {
+    } else if (now - *asked >= TG_ONE_STOP_MS) {
         s->die(EXIT_INTERRUPTED);
     }
 }

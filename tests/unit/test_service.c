@@ -86,4 +86,26 @@ TEST(asked_twice_it_does_not_wait) {
     CHECK_EQ(o.calls, 1);
 }
 
+/* Twice at once, and the call ends a little later. */
+static void raise_together(uv_timer_t *timer) {
+    owner *o = timer->data;
+    if (!o->service.draining) {
+        raise(SIGTERM);
+        uv_timer_start(timer, raise_together, 5, 0);
+    } else if (o->in_ms) { /* set when the drain began: not asked again yet */
+        o->in_ms = 0;
+        raise(SIGTERM);
+        uv_timer_start(timer, raise_together, 50, 0);
+    } else {
+        o->calls--;
+        tg_service_call_ended(&o->service);
+    }
+}
+
+TEST(signals_that_come_together_are_one_stop) {
+    static owner o;
+    serve(&o, 1, 60000, raise_together);
+    CHECK_EQ(o.calls, 0);
+}
+
 TEST_MAIN
