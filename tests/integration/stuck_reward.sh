@@ -47,7 +47,7 @@ play lost2 --address "ipc://$work/twice" --episodes 2 --slots 2 &
 client=$!
 sleep 1
 kill -TERM $twice
-sleep 0.5
+sleep 1.5 # signals that come together are one stop
 kill -TERM $twice
 ends $twice 15000
 check "a second signal ends it at once (exit code $code)" $((code != 69)) "$work/workers.log"
