@@ -315,21 +315,23 @@ static tg_status remove_leftovers(const char *base, tg_error *err) {
     return st;
 }
 
-tg_status tg_checkpoint_prune(const char *run_dir, int64_t keep, bool keep_best, tg_error *err) {
+tg_status tg_checkpoint_prune(const char *run_dir, int64_t newest, int64_t keep, bool keep_best,
+                              tg_error *err) {
     char *base = checkpoints_dir(run_dir);
     int64_t *numbers = NULL, best = -1;
-    int n = 0;
+    int n = 0, first = 0;
     tg_status st = base ? remove_leftovers(base, err) : tg_fail_nomem(err, 0);
     if (st == TG_OK) st = list_checkpoints(base, &numbers, &n, err);
+    while (first < n && numbers[first] > newest) first++;
     double best_score = -(double)INFINITY;
-    for (int i = 0; keep_best && keep > 0 && i < n; i++) {
+    for (int i = first; keep_best && keep > 0 && i < n; i++) {
         double score = score_of(base, numbers[i]);
         if (score > best_score) { /* among equals the newest */
             best_score = score;
             best = numbers[i];
         }
     }
-    for (int64_t i = keep; st == TG_OK && keep > 0 && i < n; i++) {
+    for (int64_t i = first + keep; st == TG_OK && keep > 0 && i < n; i++) {
         if (numbers[i] == best) continue;
         tg_buf folder = {0};
         tg_buf_printf(&folder, "%s/checkpoint_%" PRId64, base, numbers[i]);

@@ -63,9 +63,10 @@ tg_status tg_checkpoint_resume(const char *run_dir, tg_run_state *state,
                                const tg_checkpoint_nets *nets, bool *found,
                                tg_error *err) TG_MUST_CHECK;
 
-/* Removes all but the newest `keep` and, if wanted, the one with the best score; and what an
- * interrupted save left. keep 0: all stay. */
-tg_status tg_checkpoint_prune(const char *run_dir, int64_t keep, bool keep_best,
+/* Removes all but the `keep` up to number `newest`, the one saved last, and if wanted the one with the best score; and what an
+ * interrupted save left. Those beyond it were skipped by a resume: they count for nothing, and stay until they are saved anew. keep 0: all
+ * stay. */
+tg_status tg_checkpoint_prune(const char *run_dir, int64_t newest, int64_t keep, bool keep_best,
                               tg_error *err) TG_MUST_CHECK;
 
 #endif

@@ -120,7 +120,8 @@ static tg_status save(tg_supervised_run *s, tg_error *err) {
     int64_t keep =
         s->args->save_total_limit == INT64_MIN ? l->keep_checkpoints : s->args->save_total_limit;
     tg_status st = tg_checkpoint_save(s->run->run_dir, &s->state, &nets, err);
-    return st == TG_OK ? tg_checkpoint_prune(s->run->run_dir, keep, false, err) : st;
+    return st == TG_OK ? tg_checkpoint_prune(s->run->run_dir, s->state.iteration, keep, false, err)
+                       : st;
 }
 
 static tg_status loop(tg_supervised_run *s, tg_error *err) {

@@ -261,9 +261,9 @@ static tg_status save(trainer *t, tg_error *err) {
     tg_status st = tg_checkpoint_save(t->run->run_dir, &t->state, &nets, err);
     t->reward_sum = 0;
     t->reward_n = 0;
-    return st == TG_OK
-               ? tg_checkpoint_prune(t->run->run_dir, l->keep_checkpoints, l->keep_best, err)
-               : st;
+    return st == TG_OK ? tg_checkpoint_prune(t->run->run_dir, t->state.iteration,
+                                             l->keep_checkpoints, l->keep_best, err)
+                       : st;
 }
 
 static tg_status evaluate(trainer *t, tg_split split, int64_t epoch, const char *heading,

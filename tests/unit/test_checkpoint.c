@@ -277,7 +277,7 @@ TEST(an_interrupted_save_is_not_seen_and_is_cleaned_up) {
     bool found;
     CHECK_OK(resume(&f, &s, &found, &err));
     CHECK_EQ(s.iteration, 1);
-    CHECK_OK(tg_checkpoint_prune(f.dir, 0, false, &err));
+    CHECK_OK(tg_checkpoint_prune(f.dir, 1, 0, false, &err));
     CHECK(!tg_path_exists(from));
     teardown(&f);
 }
@@ -291,16 +291,36 @@ TEST(pruning_keeps_the_newest_and_the_best) {
         s.score = k == 2 ? 10 : 1;
         CHECK_OK(tg_checkpoint_save(f.dir, &s, &f.nets, &err));
     }
-    CHECK_OK(tg_checkpoint_prune(f.dir, 2, true, &err));
+    CHECK_OK(tg_checkpoint_prune(f.dir, 6, 2, true, &err));
     for (int64_t k = 1; k <= 6; k++) {
         char path[400];
         snprintf(path, sizeof path, "%s/checkpoints/checkpoint_%lld", f.dir, (long long)k);
         CHECK_EQ(tg_path_exists(path), k == 2 || k >= 5);
     }
-    CHECK_OK(tg_checkpoint_prune(f.dir, 1, false, &err));
+    CHECK_OK(tg_checkpoint_prune(f.dir, 6, 1, false, &err));
     char path[400];
     snprintf(path, sizeof path, "%s/checkpoints/checkpoint_2", f.dir);
     CHECK(!tg_path_exists(path));
+    teardown(&f);
+}
+
+/* A damaged checkpoint does not push out those that came after the run fell back behind it. */
+TEST(what_a_resume_skipped_counts_for_nothing) {
+    fixture f;
+    REQUIRE(setup(&f));
+    fill(&f, 1);
+    save_at(&f, 4);
+    save_at(&f, 8);
+    damage(&f, "checkpoint_8/policy.safetensors", -5);
+    tg_run_state s;
+    bool found;
+    tg_error err;
+    REQUIRE_OK(resume(&f, &s, &found, &err));
+    CHECK(found && s.iteration == 4);
+    save_at(&f, 6);
+    CHECK_OK(tg_checkpoint_prune(f.dir, 6, 1, false, &err));
+    CHECK_OK(resume(&f, &s, &found, &err));
+    CHECK(found && s.iteration == 6);
     teardown(&f);
 }
 
