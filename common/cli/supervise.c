@@ -26,7 +26,9 @@ enum {
     RESTART_WINDOW_MS = 60000,
     BACKOFF_FIRST_MS = 100,
     BACKOFF_MAX_MS = 5000,
-    LEARNER_STOP_MS = 20000,
+    /* As deploy/textgen-learner@.service has it: an update of a large model cannot be cut, and what it has learnt is saved behind it. Who
+     * does not want to wait asks again. */
+    LEARNER_STOP_MS = 300000,
     WORKER_STOP_MS = 5000,
 };
 

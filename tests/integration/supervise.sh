@@ -209,6 +209,15 @@ expect "exit code $code" test "$code" -eq 130
 expect "the learner could not save" test -e state/saved
 expect "something still runs" all_gone
 
+# An update of a large model takes longer than twenty seconds; it is not cut, and saved behind.
+begin "a learner may take its time to save"
+echo 'trap "read -r -t 21 -u 9; echo saved >\"$STATE/saved\"; exit 130" INT TERM' >state/textgen-learner.trap
+start --workers 1; running 1
+kill -TERM "$run"; finish
+expect "exit code $code" test "$code" -eq 130
+expect "the learner could not save" test -e state/saved
+expect "something still runs" all_gone
+
 begin "no orphan survives kill -9 of the parent"
 echo 'trap "" INT TERM HUP' >state/textgen-learner.trap
 cp state/textgen-learner.trap state/textgen-env.trap
