@@ -45,7 +45,8 @@ typedef struct tg_classifier {
     int32_t *row_ids;
 } tg_classifier;
 
-/* A folder of an encoder family, or of a causal one that config.json calls …ForSequenceClassification. max_tokens: of a pass; at least a text of full length fits (0: that much). */
+/* A folder of an encoder family, or of a causal one that config.json calls …ForSequenceClassification. max_tokens: of a pass, which
+ * always has room for a text of full length (0: for no more). */
 tg_status tg_classifier_open(tg_classifier **out, tg_backend *be, const char *folder,
                              int max_tokens, tg_error *err) TG_MUST_CHECK;
 /* The same with only the first n_layers of an encoder's layers, for states and vectors. */

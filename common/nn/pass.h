@@ -29,7 +29,7 @@ typedef struct tg_batch {
     /* (n_actions, tg_mask_words(vocab_size)): the tokens that each action was chosen from, as in op/head.h; every act_token is
      * among its own. Log-probs and entropies are then those of the distribution over them. NULL: all. Needs caps.masked. */
     const uint32_t *mask;
-    /* The last layer need not be finished at other rows: the same log-probs, and gradients but for the order of sums; but
+    /* The last layer need only be finished at the rows of actions. Log-probs are the same, and gradients too but for the order of sums;
      * tg_pass_states and tg_pass_logits cannot be asked afterwards. */
     bool actions_only;
     /* seq2seq; all 0 otherwise */
@@ -46,7 +46,7 @@ typedef struct tg_pass_caps {
     int src;     /* seq2seq: source tokens */
     bool masked; /* batches may have masks */
     bool values; /* nothing but values is asked for: no logits are kept */
-    /* every batch is so and has actions: the last layer keeps what it needs at their rows alone */
+    /* every batch has actions and sets its own actions_only: what the last layer keeps is kept at their rows alone */
     bool actions_only;
 } tg_pass_caps;
 
@@ -77,7 +77,8 @@ void tg_pass_destroy(tg_pass **p);
 /* Bytes tg_pass_create would allocate for a model opened with model_flags: for the memory plan. */
 size_t tg_pass_bytes(const tg_arch *arch, unsigned model_flags, tg_pass_caps caps, unsigned mode);
 
-/* Bytes of the backends' own workspace that such passes come to touch; rows: the most that are multiplied at once, if not theirs. */
+/* Bytes of the backends' own workspace that such passes come to touch. rows: the most that something else, such as decoding, multiplies at
+ * once; only what is more than the caps have counts. */
 size_t tg_pass_workspace(const tg_arch *arch, tg_pass_caps caps, unsigned mode, int rows);
 
 /* Whether it keeps the logits, where it trains and does not recompute: up to 192 MB of them. */

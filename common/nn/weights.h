@@ -26,7 +26,8 @@ void tg_weights_close(tg_weights *w);
 /* Elements begin .. begin + count - 1 of parameter i as another type; a tg_param_source (model_files.h), arg is the tg_weights. */
 tg_status tg_weights_read(void *w, size_t i, size_t begin, size_t count, tg_dtype as, void *out,
                           tg_error *err) TG_MUST_CHECK;
-/* Whether the folder's output matrix is its token embeddings: it has only one of them, or both of the same numbers. *tied stays as it is when there are no weights. */
+/* Whether the folder's output matrix is its token embeddings: it has only one of them, or both of the same numbers. *tied stays as it is
+ * when there are no weights. */
 tg_status tg_weights_tied(const char *folder, const tg_family *family, bool *tied,
                           tg_error *err) TG_MUST_CHECK;
 /* Whether the folder's files hold a pooler's matrix. */

@@ -113,14 +113,14 @@ void tg_need_even(tg_need *out, const tg_algo_plan *plan, const tg_need_lengths 
     int fitting = caps->tokens / (seq2seq ? l->answer : l->prompt + l->answer - 1);
     if (seq2seq) fitting = TG_MIN(fitting, caps->src / l->prompt);
     fitting = TG_MAX(TG_MIN(fitting, TG_MIN(caps->seqs, caps->actions / l->answer)), 1);
-    /* an episode goes where its middle falls: no more of them than begin within as many rows */
+    /* A minibatch of sequences has the episodes whose middles lie in its share of the rows: as many as the share holds, rounded up. */
     int64_t in_batch = plan->mode == TG_MINIBATCH_SEQUENCE
                            ? (l->n_rows + batches * answer - 1) / (batches * answer)
                            : batch;
     if (plan->first_whole || !plan->epochs) in_batch = all;
     out->score = caps_of(plan, l, TG_MIN(all, fitting));
     out->update = caps_of(plan, l, (int)TG_MIN(TG_MIN(in_batch, (int64_t)all), fitting));
-    /* few rows of many episodes */
+    /* A minibatch of transitions takes a few rows of many episodes: it has as many actions as rows. */
     if (plan->mode == TG_MINIBATCH_TRANSITION && in_batch == batch)
         out->update.actions = TG_MIN(out->update.actions, (int)batch);
     if (!l->known) tg_need_join(out);

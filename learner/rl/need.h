@@ -1,5 +1,5 @@
-/* How large the passes of an iteration get: what of an algorithm's caps, which hold for any rollout, one rollout needs. Batches that are
- * packed within the smaller caps are those that are packed within the larger ones, piece by piece.
+/* How large the passes of an iteration get. An algorithm's caps hold for any rollout; one rollout mostly needs less of them. Packing
+ * within what it needs gives the same pieces as packing within the algorithm's caps, so the results are the same, bit by bit.
  *
  *     tg_need need;
  *     tg_need_rollout(&need, &plan, rollout, &order, err);       // before it is scored

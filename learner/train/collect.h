@@ -58,8 +58,8 @@ tg_status tg_collector_create(tg_collector **out, tg_pool *pool, tg_model *polic
                               const tg_collect_opts *opts, tg_error *err) TG_MUST_CHECK;
 void tg_collector_destroy(tg_collector **c);
 /* Tokens, lengths and task rewards of whole episodes with at least `rows` actions together; the
- * rest of the rollout is the caller's. *out is owned, and destroyed by the caller after a failure too. TG_INTERRUPTED: stop was requested; the next episode is then
- * that of before the call. TG_UNAVAILABLE: rewards or workers failed. */
+ * rest of the rollout is the caller's. *out is owned, and destroyed by the caller after a failure too. TG_INTERRUPTED: stop was
+ * requested; the next episode is then that of before the call. TG_UNAVAILABLE: rewards or workers failed. */
 tg_status tg_collect(tg_collector *c, int rows, tg_rollout **out, tg_collect_info *info,
                      tg_error *err) TG_MUST_CHECK;
 /* Not started yet: goes into a checkpoint. */

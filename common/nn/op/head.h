@@ -6,7 +6,8 @@
  * forward:  logp (n) = log p[token];  entropy (n) = -sum p log p;  lse (n) = log sum exp(logits), for backward.
  * backward: dx (n,C) = ..., dw (V,C) += ... from dlogp (n), dentropy (n):
  *           dlogit_j = dlogp * (1[j = token] - p_j) - dentropy * p_j (log p_j + H).
- *           further times 1 - (logit / softcap)^2 when capped; dbias (V) += its column sums. dw, dbias NULL: frozen. Accumulation over rows in a fixed order. Softmax in f32, sums in f32 or better.
+ *           further times 1 - (logit / softcap)^2 when capped; dbias (V) += its column sums.
+ *           dw, dbias NULL: frozen. Accumulation over rows in a fixed order. Softmax in f32, sums in f32 or better.
  *           rounded: both operands of the products (logits, dx, dw) count as rounded to bf16, as in op/matmul.h. */
 #ifndef TG_NN_OP_HEAD_H
 #define TG_NN_OP_HEAD_H
