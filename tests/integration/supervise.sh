@@ -213,7 +213,7 @@ expect "something still runs" all_gone
 begin "a learner may take its time to save"
 echo 'trap "read -r -t 21 -u 9; echo saved >\"$STATE/saved\"; exit 130" INT TERM' >state/textgen-learner.trap
 start --workers 1; running 1
-kill -TERM "$run"; finish
+kill -TERM "$run"; await
 expect "exit code $code" test "$code" -eq 130
 expect "the learner could not save" test -e state/saved
 expect "something still runs" all_gone
