@@ -13,21 +13,27 @@
 /* Digits that give every number back: 15 where they do, as people write them, else more. */
 static int digits_of(const json_t *v) {
     enum { FEW = 15, ALL = 17 };
-    int digits = FEW;
+    int most = FEW;
     if (json_is_real(v)) {
         char text[40];
-        for (; digits < ALL; digits++) {
-            snprintf(text, sizeof text, "%.*g", digits, json_real_value(v));
+        for (; most < ALL; most++) {
+            snprintf(text, sizeof text, "%.*g", most, json_real_value(v));
             if (strtod(text, NULL) == json_real_value(v)) break;
         }
-        return digits;
+        return most;
     }
     const char *key;
     const json_t *item;
     size_t i;
-    json_object_foreach((json_t *)(uintptr_t)v, key, item) digits = TG_MAX(digits, digits_of(item));
-    json_array_foreach(v, i, item) digits = TG_MAX(digits, digits_of(item));
-    return digits;
+    json_object_foreach((json_t *)(uintptr_t)v, key, item) {
+        const int digits = digits_of(item); /* within TG_MAX it would run twice at each level */
+        most = TG_MAX(most, digits);
+    }
+    json_array_foreach(v, i, item) {
+        const int digits = digits_of(item);
+        most = TG_MAX(most, digits);
+    }
+    return most;
 }
 
 tg_status tg_json_file_write(const char *folder, const char *name, const json_t *object,

@@ -1,6 +1,8 @@
 /* Model folders made by hand: tensors missing, extra or misshapen, shards, bad configs, each refused by name. */
 #include "common/base/buf.h"
 #include "common/base/file.h"
+#include "common/nn/family/config_json.h"
+#include "common/nn/json_file.h"
 #include "common/nn/model.h"
 #include "common/nn/safetensors.h"
 #include "tests/support/small_model.h"
@@ -369,6 +371,24 @@ TEST(the_config_of_gemma_is_saved_as_transformers_reads_it) {
     tg_buf_fini(&text);
     tg_model_destroy(&m);
     tg_backend_close(&be);
+}
+
+/* Each level of it once: what is read at all is written at once. */
+TEST(settings_that_are_deep_are_saved) {
+    enum { DEPTH = 200 };
+    char folder[500];
+    snprintf(folder, sizeof folder, "%s/deep", tg_test_tmpdir());
+    CHECK_OK(tg_dir_create(folder, &err));
+    json_t *deep = json_pack("[f]", 0.1);
+    for (int i = 0; i < DEPTH; i++)
+        deep = i % 2 ? json_pack("[o]", deep) : json_pack("{s:o}", "inner", deep);
+    json_t *whole = json_pack("{s:o}", "outer", deep);
+    CHECK_OK(tg_json_file_write(folder, "config.json", whole, &err));
+    tg_config_json c;
+    CHECK_OK(tg_config_json_open(&c, folder, "config.json", &err));
+    CHECK(json_equal(whole, c.root));
+    tg_config_json_close(&c);
+    json_decref(whole);
 }
 
 TEST_MAIN
