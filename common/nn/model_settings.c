@@ -1,6 +1,7 @@
 /* config.json and generation_config.json. Keys of those it came from that we do not know are kept. */
 #include "common/base/check.h"
 #include "common/base/str.h"
+#include "common/nn/family/config_json.h"
 #include "common/nn/family/family.h"
 #include "common/nn/json_file.h"
 #include "common/nn/model_files.h"
@@ -10,7 +11,8 @@
 
 /* An object from kept text; a fresh one when there is none. */
 static json_t *object_of(const char *text) {
-    json_t *o = text ? json_loads(text, 0, NULL) : NULL;
+    json_error_t where;
+    json_t *o = text ? tg_config_json_parse(text, strlen(text), 0, &where) : NULL;
     if (json_is_object(o)) return o;
     json_decref(o);
     return json_object();

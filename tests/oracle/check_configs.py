@@ -49,6 +49,7 @@ CASES = {
     "bloom-two-names": ("bloom", dict(IDS, vocab_size=61, hidden_size=24, n_layer=2, n_head=3), dict(n_embed=24, hidden_size=48), None),
     "t5-head_dim": ("t5", T5, dict(d_kv=64, head_dim=8), None),
     "t5-scale-null": ("t5", T5, dict(scale_decoder_outputs=None), None),
+    "an-integer-of-31-digits": ("llama", LLAMA, dict(model_max_length=int(1e30)), None),
     "opt-wide": ("opt", dict(gen_families.GOLDENS["opt_wide"], vocab_size=61, max_position_embeddings=64), {}, None),
 }
 

@@ -4,6 +4,7 @@
 #include "common/nn/family/config_json.h"
 #include "common/nn/json_file.h"
 #include "common/nn/model.h"
+#include "common/nn/model_files.h"
 #include "common/nn/safetensors.h"
 #include "tests/support/small_model.h"
 #include "tests/support/tg_test.h"
@@ -389,6 +390,34 @@ TEST(settings_that_are_deep_are_saved) {
     CHECK(json_equal(whole, c.root));
     tg_config_json_close(&c);
     json_decref(whole);
+}
+
+/* Python's 10^30; what is not such a number stays as it is. */
+TEST(integers_of_any_length_are_read) {
+    static const char text[] =
+        "{\"model_type\": \"gpt2\", \"n_embd\": 24,\n"
+        "\"a\": [1000000000000000019884624838656, -1000000000000000019884624838656],\n"
+        "\"b\": \"\\\"1000000000000000019884624838656\", \"c\": 9007199254740993,\n"
+        "\"d\": [0.10000000000000000000000000000, 100000000000000000000e-20]}";
+    char folder[500], path[600];
+    snprintf(folder, sizeof folder, "%s/long", tg_test_tmpdir());
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    CHECK_OK(tg_dir_create(folder, &err));
+    CHECK_OK(tg_file_write_atomic(path, text, strlen(text), &err));
+    tg_arch arch;
+    CHECK_OK(tg_arch_load(&arch, folder, &err));
+    CHECK_OK(tg_model_write_config(folder, &arch, text, TG_F32, &err));
+    tg_config_json c;
+    CHECK_OK(tg_config_json_open(&c, folder, "config.json", &err));
+    const json_t *a = json_object_get(c.root, "a"), *d = json_object_get(c.root, "d");
+    CHECK_EQ(json_integer_value(json_object_get(c.root, "n_embd")), 24);
+    CHECK(json_real_value(json_array_get(a, 0)) == 1e30);
+    CHECK(json_real_value(json_array_get(a, 1)) == -1e30);
+    CHECK_STR(json_string_value(json_object_get(c.root, "b")), "\"1000000000000000019884624838656");
+    CHECK_EQ(json_integer_value(json_object_get(c.root, "c")), 9007199254740993);
+    CHECK(json_real_value(json_array_get(d, 0)) == 0.1);
+    CHECK(json_real_value(json_array_get(d, 1)) == 1);
+    tg_config_json_close(&c);
 }
 
 TEST_MAIN

@@ -17,6 +17,31 @@ static bool is_dense(const tg_buf *text) {
     return values > FEW && values > text->len / BYTES;
 }
 
+/* Copies one token of `text`: a string, a number, or a single byte; how long it was. Integers of more digits than 64 bits surely hold
+ * become reals. */
+static size_t copy_token(const char *text, tg_buf *out) {
+    enum { SURE = 18 };
+    size_t n = *text == '-' || strchr("0123456789", *text) ? strspn(text, "+-.0123456789Ee") : 1;
+    if (*text == '"') {
+        while (text[n] && text[n] != '"') n += text[n] == '\\' && text[n + 1] ? 2 : 1;
+        n += text[n] == '"';
+    }
+    tg_buf_append(out, text, n);
+    const size_t sign = *text == '-', digits = strspn(text + sign, "0123456789");
+    if (digits > SURE && sign + digits == n) tg_buf_puts(out, ".0");
+    return n;
+}
+
+json_t *tg_config_json_parse(const char *text, size_t len, size_t flags, json_error_t *where) {
+    json_t *root = json_loadb(text, len, flags, where);
+    if (root || json_error_code(where) != json_error_numeric_overflow) return root;
+    tg_buf copy = {0};
+    for (size_t i = 0; i < len && text[i];) i += copy_token(text + i, &copy);
+    if (!copy.failed) root = json_loadb(copy.data, copy.len, flags, where);
+    tg_buf_fini(&copy);
+    return root;
+}
+
 tg_status tg_config_json_open(tg_config_json *c, const char *folder, const char *file,
                               tg_error *err) {
     *c = (tg_config_json){.path = tg_path_join(folder, file)};
@@ -27,7 +52,8 @@ tg_status tg_config_json_open(tg_config_json *c, const char *folder, const char 
         st = tg_fail(err, TG_DATA, "%s: too many values for %zu bytes", c->path, text.len);
     if (st == TG_OK) {
         json_error_t where;
-        c->root = json_loadb(text.data ? text.data : "", text.len, JSON_REJECT_DUPLICATES, &where);
+        c->root = tg_config_json_parse(text.data ? text.data : "", text.len, JSON_REJECT_DUPLICATES,
+                                       &where);
         if (!c->root)
             st = tg_fail(err, TG_DATA, "%s:%d: bad JSON: %s", c->path, where.line, where.text);
         else if (!json_is_object(c->root))

@@ -13,6 +13,9 @@ typedef struct tg_config_json {
     json_t *root; /* an object */
 } tg_config_json;
 
+/* As json_loadb, of text that ends with a 0. Python writes integers of any length (10^30 stands for texts without a longest one): those
+ * that jansson cannot hold become reals. */
+json_t *tg_config_json_parse(const char *text, size_t len, size_t flags, json_error_t *where);
 /* TG_NOINPUT: not there; TG_DATA: not a JSON object. */
 tg_status tg_config_json_open(tg_config_json *c, const char *folder, const char *file,
                               tg_error *err) TG_MUST_CHECK;
