@@ -168,6 +168,7 @@ CASES = {
     "untied-but-tied": ("lm", "gpt2", add({"lm_head.weight": torch.ones(61, 32)}), "config.json ties them"),
     "a-critic-of-others": ("lm", "gpt2", add({"v_head.summary.weight": torch.ones(1, 32)}), '"v_head.summary.weight" of shape'),
     "judge-unnamed": ("labels", "llama", lambda f: f.configure(architectures=None), "names no …ForSequenceClassification"),
+    "judge-unnamed-roberta": ("labels", "roberta", lambda f: f.configure(architectures=None), "names no …ForSequenceClassification"),
     "wrapped": ("lm", "gpt2", lambda f: f.pickle({"state_dict": f.tensors}), "found a dict"),
     "pointer": ("lm", "gpt2", pointer, "git lfs pull"),
     "neox-other-heads": ("lm", "gpt_neox", lambda f: f.configure(head_dim=4), "head_dim: 4 for heads of 8"),

@@ -62,8 +62,7 @@ bool tg_family_is_head(const tg_family *f, const char *name) {
 
 bool tg_family_is_labels(const tg_family *f, const char *name) {
     for (const tg_family_tensor *t = f->tensors; t->name; t++)
-        if ((t->role == TG_ROLE_LABELS_W || t->role == TG_ROLE_LABELS_B) && !strcmp(t->name, name))
-            return true;
+        if (t->when == offsetof(tg_arch, labels) && !strcmp(t->name, name)) return true;
     return !strcmp(name, TG_CAUSAL_LABELS);
 }
 
