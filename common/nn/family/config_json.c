@@ -111,16 +111,19 @@ static tg_status wrong(const tg_config_json *c, const char *key, const json_t *f
     return st;
 }
 
-/* NULL when absent or null. Of both the alias counts, as in transformers, which sets it last. */
-static const json_t *value_of(const tg_config_json *c, const char *key, const char *alias) {
+/* NULL when absent or null. Of both the alias counts, as in transformers, which sets it last; *key is the one that counts. */
+static const json_t *value_of(const tg_config_json *c, const char **key, const char *alias) {
     const json_t *v = alias ? json_object_get(c->root, alias) : NULL;
-    if (!v || json_is_null(v)) v = json_object_get(c->root, key);
+    if (v && !json_is_null(v))
+        *key = alias;
+    else
+        v = json_object_get(c->root, *key);
     return json_is_null(v) ? NULL : v;
 }
 
 tg_status tg_config_json_int(const tg_config_json *c, const char *key, const char *alias,
                              int64_t min, int64_t max, int64_t def, int *out, tg_error *err) {
-    const json_t *v = value_of(c, key, alias);
+    const json_t *v = value_of(c, &key, alias);
     int64_t n = v ? json_integer_value(v) : def;
     if (v && (!json_is_integer(v) || n < min || n > max)) {
         char expected[80];
@@ -134,7 +137,7 @@ tg_status tg_config_json_int(const tg_config_json *c, const char *key, const cha
 
 tg_status tg_config_json_float(const tg_config_json *c, const char *key, double min, double max,
                                double def, float *out, tg_error *err) {
-    const json_t *v = value_of(c, key, NULL);
+    const json_t *v = value_of(c, &key, NULL);
     double x = v ? json_number_value(v) : def;
     if (v && (!json_is_number(v) || !(x >= min && x <= max))) {
         char expected[80];
@@ -147,7 +150,7 @@ tg_status tg_config_json_float(const tg_config_json *c, const char *key, double 
 
 tg_status tg_config_json_bool(const tg_config_json *c, const char *key, bool def, bool *out,
                               tg_error *err) {
-    const json_t *v = value_of(c, key, NULL);
+    const json_t *v = value_of(c, &key, NULL);
     if (v && !json_is_boolean(v)) return wrong(c, key, v, "true or false", err);
     *out = v ? json_is_true(v) : def;
     return TG_OK;
@@ -155,7 +158,7 @@ tg_status tg_config_json_bool(const tg_config_json *c, const char *key, bool def
 
 tg_status tg_config_json_str(const tg_config_json *c, const char *key, const char *def,
                              const char **out, tg_error *err) {
-    const json_t *v = value_of(c, key, NULL);
+    const json_t *v = value_of(c, &key, NULL);
     if (v && !json_is_string(v)) return wrong(c, key, v, "text", err);
     *out = v ? json_string_value(v) : def;
     return TG_OK;
