@@ -50,6 +50,8 @@ CASES = {
     "t5-head_dim": ("t5", T5, dict(d_kv=64, head_dim=8), None),
     "t5-scale-null": ("t5", T5, dict(scale_decoder_outputs=None), None),
     "an-integer-of-31-digits": ("llama", LLAMA, dict(model_max_length=int(1e30)), None),
+    "marian-starts-with-what-its-encoder-lacks": ("marian", dict(BART, share_encoder_decoder_embeddings=False, decoder_vocab_size=70,
+                                                                 decoder_start_token_id=69), {}, None),
     "opt-wide": ("opt", dict(gen_families.GOLDENS["opt_wide"], vocab_size=61, max_position_embeddings=64), {}, None),
 }
 
@@ -82,7 +84,7 @@ def log_probs(model, ids, source):
 
 def run_case(what, seed, scratch):
     family, settings, keys, prefix = CASES[what]
-    seq2seq = family in ("t5", "bart", "mbart")
+    seq2seq = family in ("t5", "bart", "mbart", "marian")
     model, head = (gen_seq2seq if seq2seq else gen_families).random_model(family, seed, settings)
     folder = os.path.join(scratch, what)
     gen_families.save(model, head, folder)

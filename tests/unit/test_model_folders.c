@@ -316,6 +316,25 @@ TEST(bad_configs_are_refused_with_file_key_and_reason) {
     }
 }
 
+/* Its tokens are the decoder's, also those that the encoder does not have. */
+TEST(a_decoder_with_more_tokens_than_its_encoder_keeps_their_numbers) {
+    static const char text[] =
+        "{\"model_type\": \"marian\", \"vocab_size\": 50, \"decoder_vocab_size\": 70,"
+        "\"share_encoder_decoder_embeddings\": false, \"pad_token_id\": 49,"
+        "\"eos_token_id\": 60, \"bos_token_id\": 70, \"decoder_start_token_id\": 69}";
+    char folder[500], path[600];
+    snprintf(folder, sizeof folder, "%s/tokens", tg_test_tmpdir());
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    CHECK_OK(tg_dir_create(folder, &err));
+    CHECK_OK(tg_file_write_atomic(path, text, strlen(text), &err));
+    tg_arch a;
+    CHECK_OK(tg_arch_load(&a, folder, &err));
+    CHECK_EQ(a.start_id, 69);
+    CHECK_EQ(a.eos_id, 60);
+    CHECK_EQ(a.pad_id, 49);
+    CHECK_EQ(a.bos_id, -1);
+}
+
 /* Its tree would be many times as large as the text; the same number of bytes in one value is fine. */
 TEST(a_config_of_many_small_values_is_refused) {
     char folder[700], path[800];

@@ -109,8 +109,9 @@ static const tg_key bart_keys[] = {KEYS(50265, 1024, 1024, 12, 12, 4096, 16), TG
                                    START(2)};
 static const tg_key mbart_keys[] = {KEYS(50265, 1024, 1024, 12, 12, 4096, 16), TG_TOKENS(0, 2, 1),
                                     START(-1)};
-static const tg_key marian_keys[] = {KEYS(58101, 1024, 1024, 12, 12, 4096, 16),
-                                     TG_TOKENS(-1, 0, 58100), START(58100)};
+#define MARIAN_TOKENS TG_TOKENS(-1, 0, 58100), START(58100)
+static const tg_key marian_keys[] = {KEYS(58101, 1024, 1024, 12, 12, 4096, 16), MARIAN_TOKENS};
+static const tg_key marian_tokens[] = {MARIAN_TOKENS};
 static const tg_key pegasus_keys[] = {KEYS(50265, 1024, 1024, 12, 12, 4096, 16),
                                       TG_TOKENS(-1, 1, 0), START(0)};
 static const tg_key blenderbot_keys[] = {KEYS(8008, 128, 2560, 2, 24, 10240, 32),
@@ -182,11 +183,10 @@ static tg_status read_vocabularies(tg_arch *a, const tg_config_json *c, tg_error
     if (st != TG_OK || shared) return st;
     a->split_embed = true;
     a->vocab_size = size;
-    int32_t *ids[] = {&a->bos_id, &a->eos_id, &a->pad_id, &a->start_id};
-    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
-        if (*ids[i] >= size) *ids[i] = -1;
+    st = tg_keys_read(marian_tokens, a, c, err); /* they count the decoder's tokens */
+    if (a->start_id < 0) a->start_id = a->bos_id;
     if (a->start_id < 0) a->start_id = a->eos_id;
-    return TG_OK;
+    return st;
 }
 
 static bool write_vocabularies(const tg_arch *a, json_t *o) {
