@@ -47,7 +47,7 @@ static void found_text(const tg_node *n, char *out, size_t size) {
     if (tg_node_is_null(n))
         snprintf(out, size, "null");
     else if (n->kind == TG_NODE_LIST)
-        snprintf(out, size, "a list");
+        snprintf(out, size, n->n_items ? "a list" : "an empty list");
     else if (n->kind == TG_NODE_MAP)
         snprintf(out, size, "a section");
     else if (n->quoted)
@@ -101,11 +101,16 @@ static void expected_text(const tg_opt *row, char *out, size_t size) {
     if (nullable(row) && n < size) snprintf(out + n, size - n, " or null");
 }
 
-static tg_status wrong_value(const tg_opt *row, const tg_node *n, const char *path, tg_error *err) {
-    char expected[320], found[128];
-    expected_text(row, expected, sizeof expected);
+tg_status tg_node_wrong(const tg_node *n, const char *path, const char *expected, tg_error *err) {
+    char found[128];
     found_text(n, found, sizeof found);
     return tg_node_fail(n, path, err, "expected %s, found %s", expected, found);
+}
+
+static tg_status wrong_value(const tg_opt *row, const tg_node *n, const char *path, tg_error *err) {
+    char expected[320];
+    expected_text(row, expected, sizeof expected);
+    return tg_node_wrong(n, path, expected, err);
 }
 
 /* ---- one value ----------------------------------------------------------------------------- */
@@ -253,12 +258,8 @@ static tg_status unknown_key(const tg_opt *table, const tg_node *n, const char *
 static tg_status check_keys(const tg_opt *table, const tg_node *node, const char *path,
                             tg_error *err) {
     if (tg_node_is_null(node)) return TG_OK;
-    if (node->kind != TG_NODE_MAP) {
-        char found[128];
-        found_text(node, found, sizeof found);
-        return tg_node_fail(node, path, err, "expected a section (key: value lines), found %s",
-                            found);
-    }
+    if (node->kind != TG_NODE_MAP)
+        return tg_node_wrong(node, path, "a section (key: value lines)", err);
     for (size_t i = 0; i < node->n_items; i++) {
         const tg_opt *row = table;
         while (row->type != TG_T_END && strcmp(row->key, node->items[i]->key) != 0) row++;

@@ -97,6 +97,8 @@ void tg_opts_describe_json(const tg_opt *table, tg_buf *out);
 /* TG_CONFIG with "file:line: path: " before the message. */
 tg_status tg_node_fail(const tg_node *n, const char *path, tg_error *err, const char *fmt, ...)
     TG_PRINTF(4, 5);
+/* The same with "expected …, found " and what stands there. */
+tg_status tg_node_wrong(const tg_node *n, const char *path, const char *expected, tg_error *err);
 /* The same place before a message that is there already, whose status it keeps and returns; path NULL: the message begins
  * with the key. */
 tg_status tg_node_blame(const tg_node *n, const char *path, tg_status status, tg_error *err);

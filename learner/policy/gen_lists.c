@@ -8,7 +8,7 @@ static tg_status wrong(const tg_gen_nodes *n, const char *key, const tg_node *at
                        const char *expected) {
     char path[256];
     snprintf(path, sizeof path, "%s.%s", n->path, key);
-    return tg_node_fail(at, path, n->err, "expected %s", expected);
+    return tg_node_wrong(at, path, expected, n->err);
 }
 
 static bool read_id(const tg_node *node, int32_t *out) {
@@ -30,7 +30,7 @@ static tg_status read_list(const tg_gen_nodes *n, const char *key, const tg_node
 
 tg_status tg_gen_read_ids(const tg_gen_nodes *n, const char *key, const tg_node *node,
                           tg_id_list *out) {
-    static const char expected[] = "a token id or a list of them";
+    static const char expected[] = "a token id, a list of them, or null for none";
     *out = (tg_id_list){0};
     if (tg_node_is_null(node)) return TG_OK;
     if (node->kind == TG_NODE_LIST) return read_list(n, key, node, expected, out);

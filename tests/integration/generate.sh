@@ -35,6 +35,8 @@ says "what is not built is named" 78 'constraints: constrained beam search is kn
 says "groups must share the beams" 78 'num_beam_groups: 2 groups cannot share 3 beams' "$line" --model "$tiny" num_beams=3 num_beam_groups=2
 says "greedy search has one result" 78 'num_return_sequences: greedy' "$line" --model "$tiny" num_return_sequences=2
 says "stop strings need a tokenizer" 78 'stop_strings: needs a tokenizer' '{"ids": [5]}' --model "$models/llama" stop_strings=x
+says "what was found" 78 'eos_token_id: expected a token id, a list of them, or null for none, found -1' '{"ids": [5]}' --model "$models/llama" eos_token_id=-1
+says "also where it is nothing" 78 'bad_words_ids: expected a list of lists .*, found an empty list' '{"ids": [5]}' --model "$models/llama" 'bad_words_ids=[]'
 says "a prompt that is too long" 65 'do not fit the 24' "{\"ids\": [$(printf '5,%.0s' {1..24}) 5]}" --model "$models/gpt_neo" max_new_tokens=2
 says "whatever room others need" 65 'do not fit the 128' "{\"ids\": [$(printf '5,%.0s' {1..130}) 5]}" --model "$tiny" max_new_tokens=2
 says "longer than it was trained with" 0 'WARN.*texts of up to 26 tokens: the model was trained with 24 positions' "{\"ids\": [$(printf '5,%.0s' {1..24}) 5]}" --model "$models/llama" max_new_tokens=2
