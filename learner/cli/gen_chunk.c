@@ -48,20 +48,39 @@ static void mark_bad(tg_gen_chunk *c, tg_gen_line *l, const tg_error *why) {
     snprintf(l->why, sizeof l->why, "%.*s", (int)sizeof l->why - 1, why->msg);
 }
 
+/* An empty prompt begins with bos. */
+static tg_status add_bos(tg_gen_chunk *c, tg_gen_line *l) {
+    const tg_arch *arch = &c->model->model->arch;
+    const int32_t bos = c->settings->bos_id >= 0 ? c->settings->bos_id : arch->bos_id;
+    const int vocab = tg_cli_model_vocab(c->model);
+    tg_error why;
+    if (bos >= 0 && bos < vocab) return tg_ids_push(&c->ids, bos) ? TG_OK : TG_NOMEM;
+    if (bos < 0)
+        (void)tg_fail(&why, TG_DATA,
+                      "the prompt is empty, and the model has no bos_token_id to begin with; give "
+                      "one of either");
+    else
+        (void)tg_fail(&why, TG_DATA,
+                      "the prompt is empty, and bos_token_id, with which it would begin, is %d: "
+                      "the model has tokens 0 to %d",
+                      bos, vocab - 1);
+    mark_bad(c, l, &why);
+    return TG_OK;
+}
+
 tg_status tg_gen_chunk_add(tg_gen_chunk *c, long number, size_t first, tg_status st,
                            const tg_error *why) {
     tg_gen_line *l = &c->lines[c->n++];
     *l = (tg_gen_line){.number = number, .first = first};
-    int32_t bos = c->settings->bos_id >= 0 ? c->settings->bos_id : c->model->model->arch.bos_id;
     if (st == TG_NOMEM) return st;
     if (st != TG_OK) {
         mark_bad(c, l, why);
         c->ids.n = first;
-    } else if (c->ids.n == first && bos >= 0 && !tg_ids_push(&c->ids, bos)) {
-        return TG_NOMEM;
+    } else if (c->ids.n == first) {
+        st = add_bos(c, l);
     }
     l->n = c->ids.n - first;
-    return TG_OK;
+    return st == TG_NOMEM ? st : TG_OK;
 }
 
 /* Room for the chunk's prompts and results, or as much as the model has positions. */

@@ -42,12 +42,6 @@ static tg_status flush(job *j, tg_error *err) {
 
 /* ---- input ------------------------------------------------------------------------------------- */
 
-/* A source may be in another vocabulary than the answer. */
-static int prompt_vocab(const job *j) {
-    const tg_arch *arch = &j->model.model->arch;
-    return arch->kind == TG_KIND_SEQ2SEQ ? tg_arch_encoder(arch).vocab_size : arch->vocab_size;
-}
-
 static tg_status run_jsonl(job *j, tg_error *err) {
     tg_gen_chunk *c = &j->chunk;
     tg_jsonl in;
@@ -59,7 +53,7 @@ static tg_status run_jsonl(job *j, tg_error *err) {
         size_t first = c->ids.n;
         if (in.value)
             line_status = tg_line_ids(in.value, "ids", "prompt", j->model.tokenizer,
-                                      prompt_vocab(j), &c->ids, &why);
+                                      tg_cli_model_vocab(&j->model), &c->ids, &why);
         else
             snprintf(why.msg, sizeof why.msg, "%s", in.why);
         st = tg_gen_chunk_add(c, in.number, first, line_status, &why);
@@ -85,8 +79,8 @@ static tg_status run_text(job *j, tg_error *err) {
         while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r')) len--;
         size_t first = c->ids.n;
         tg_error why;
-        tg_status line_status =
-            tg_line_text(text, (size_t)len, j->model.tokenizer, prompt_vocab(j), &c->ids, &why);
+        tg_status line_status = tg_line_text(text, (size_t)len, j->model.tokenizer,
+                                             tg_cli_model_vocab(&j->model), &c->ids, &why);
         st = tg_gen_chunk_add(c, ++number, first, line_status, &why);
         if (st == TG_OK && c->n == c->cap) st = flush(j, err);
     }

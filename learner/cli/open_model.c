@@ -36,6 +36,11 @@ tg_status tg_cli_model_open(tg_cli_model *m, const char *name, const char *backe
     return st;
 }
 
+int tg_cli_model_vocab(const tg_cli_model *m) {
+    const tg_arch *arch = &m->model->arch;
+    return arch->kind == TG_KIND_SEQ2SEQ ? tg_arch_encoder(arch).vocab_size : arch->vocab_size;
+}
+
 void tg_cli_model_check_length(tg_cli_model *m, const char *command, int64_t n) {
     const tg_arch *a = &m->model->arch;
     if (m->warned || !a->rope.dims || n <= a->max_positions) return;

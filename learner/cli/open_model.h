@@ -20,6 +20,8 @@ tg_status tg_cli_model_open(tg_cli_model *m, const char *name, const char *backe
                             tg_error *err) TG_MUST_CHECK;
 /* TG_USAGE when the value of --threads is no number of them. */
 tg_status tg_cli_threads(int64_t threads, tg_error *err) TG_MUST_CHECK;
+/* Tokens of prompts: a seq2seq model's source may be in another vocabulary than the answer. */
+int tg_cli_model_vocab(const tg_cli_model *m);
 /* Warns once when texts of n tokens turn by angles that the model has not seen in training. */
 void tg_cli_model_check_length(tg_cli_model *m, const char *command, int64_t n);
 void tg_cli_model_close(tg_cli_model *m);

@@ -36,10 +36,15 @@ static tg_status seq2seq_settings(tg_generator *g, tg_error *err) {
     s->lengths_count_prompt = true;
     if (s->decoder_start_id < 0) s->decoder_start_id = arch->start_id;
     if (s->decoder_start_id < 0) s->decoder_start_id = s->bos_id >= 0 ? s->bos_id : arch->bos_id;
-    if (s->decoder_start_id >= 0 && s->decoder_start_id < g->V) return TG_OK;
-    return tg_fail(err, TG_DATA,
-                   "the model has no decoder_start_token_id and no bos_token_id: give one in "
-                   "generation_kwargs");
+    if (s->decoder_start_id < 0)
+        return tg_fail(err, TG_DATA,
+                       "the model has no decoder_start_token_id and no bos_token_id: give one in "
+                       "generation_kwargs");
+    if (s->decoder_start_id < g->V) return TG_OK;
+    return tg_fail(err, TG_CONFIG,
+                   "generation_kwargs.decoder_start_token_id: expected a token id of the model, 0 "
+                   "to %d, found %d (where it is not given, bos_token_id counts)",
+                   g->V - 1, s->decoder_start_id);
 }
 
 tg_decoder_caps tg_generator_caps(const tg_arch *arch, int slots, int max_prompt, int max_new) {
@@ -170,23 +175,21 @@ static tg_request *request_take(tg_generator *g, int n_tokens) {
     return r;
 }
 
-static tg_status check_request(const tg_generator *g, uint64_t id, int n, int n_prompt,
-                               int64_t max_new, tg_error *err) {
+static tg_status check_request(const tg_generator *g, int n, int n_prompt, int64_t max_new,
+                               tg_error *err) {
     if (n < 1)
-        return tg_fail(err, TG_DATA, "sequence %llu: the prompt has no token",
-                       (unsigned long long)id);
+        return tg_fail(err, TG_DATA, "the prompt has no token, and the model needs at least one");
     const int positions = tg_arch_longest(&g->model->arch);
     if (g->seq2seq && n > g->max_src)
-        return tg_fail(err, TG_DATA, "sequence %llu: a source of %d tokens, room is for %d",
-                       (unsigned long long)id, n, n > positions ? positions : g->max_src);
+        return tg_fail(err, TG_DATA, "a source of %d tokens, room is for %d: shorten it", n,
+                       n > positions ? positions : g->max_src);
     /* The last new token is never fed back, so it needs no place in the cache. */
     const int64_t need = n_prompt + max_new - 1;
     if (need > g->max_len)
         return tg_fail(err, TG_DATA,
-                       "sequence %llu: %d prompt tokens and %lld new ones do not fit the %d "
-                       "positions there are: lower max_new_tokens or shorten the prompt",
-                       (unsigned long long)id, n_prompt, (long long)max_new,
-                       need > positions ? positions : g->max_len);
+                       "%d prompt tokens and %lld new ones do not fit the %d positions there are: "
+                       "lower max_new_tokens or shorten the prompt",
+                       n_prompt, (long long)max_new, need > positions ? positions : g->max_len);
     return TG_OK;
 }
 
@@ -194,7 +197,7 @@ tg_status tg_generator_add(tg_generator *g, uint64_t id, const int32_t *prompt, 
                            uint64_t seed, tg_rng_domain domain, uint64_t number, tg_error *err) {
     int n_prompt = g->seq2seq ? 1 : n;
     int64_t max_new = tg_gen_max_new(&g->settings, n_prompt);
-    tg_status st = check_request(g, id, n, n_prompt, max_new, err);
+    tg_status st = check_request(g, n, n_prompt, max_new, err);
     if (st != TG_OK) return st;
     tg_request *r = request_take(g, n + 1);
     if (!r) return tg_fail_nomem(err, (size_t)n * sizeof *prompt);

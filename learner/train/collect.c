@@ -191,6 +191,7 @@ static tg_status start_group(tg_collector *c, tg_error *err) {
             uint64_t id = c->shared ? c->next_episode / n : c->next_episode;
             st = tg_generator_add(c->generator, id, s->prompt, s->n_prompt, c->opts.seed,
                                   TG_RNG_SAMPLE, id, err);
+            if (st != TG_OK) tg_error_prefix(err, "prompt %llu: ", (unsigned long long)id);
         }
         if (st != TG_OK) return st;
         s->state = DECODING;

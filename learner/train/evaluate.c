@@ -58,7 +58,11 @@ static tg_status add_all(evaluation *e, double epoch, tg_error *err) {
                 e->samples.all[i]->id, tg_split_text(e->split));
         tg_status st = tg_generator_add(e->generator, i, prompt, n, e->run->seed, TG_RNG_EVAL,
                                         stream_number(epoch, e->split, i), err);
-        if (st != TG_OK) return st;
+        if (st != TG_OK) {
+            tg_error_prefix(err, "sample %s of %s: ", e->samples.all[i]->id,
+                            tg_split_text(e->split));
+            return st;
+        }
     }
     return TG_OK;
 }

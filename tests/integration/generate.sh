@@ -37,8 +37,11 @@ says "greedy search has one result" 78 'num_return_sequences: greedy' "$line" --
 says "stop strings need a tokenizer" 78 'stop_strings: needs a tokenizer' '{"ids": [5]}' --model "$models/llama" stop_strings=x
 says "what was found" 78 'eos_token_id: expected a token id, a list of them, or null for none, found -1' '{"ids": [5]}' --model "$models/llama" eos_token_id=-1
 says "also where it is nothing" 78 'bad_words_ids: expected a list of lists .*, found an empty list' '{"ids": [5]}' --model "$models/llama" 'bad_words_ids=[]'
+says "an answer's first token" 78 'decoder_start_token_id: expected a token id of the model, 0 to 22, found 99' '{"ids": [5]}' --model "$models/t5" decoder_start_token_id=99
+says "an empty prompt's first token" 65 'line 1: the prompt is empty, and bos_token_id, .*, is 99: the model has tokens 0 to 22' '{"ids": []}' --model "$models/llama" bos_token_id=99
+says "which is missing" 65 'line 1: the prompt is empty, and the model has no bos_token_id' '{"ids": []}' --model "$models/t5"
 says "a prompt that is too long" 65 'do not fit the 24' "{\"ids\": [$(printf '5,%.0s' {1..24}) 5]}" --model "$models/gpt_neo" max_new_tokens=2
-says "whatever room others need" 65 'do not fit the 128' "{\"ids\": [$(printf '5,%.0s' {1..130}) 5]}" --model "$tiny" max_new_tokens=2
+says "whatever room others need" 65 'line 1: 131 prompt tokens .* do not fit the 128' "{\"ids\": [$(printf '5,%.0s' {1..130}) 5]}" --model "$tiny" max_new_tokens=2
 says "longer than it was trained with" 0 'WARN.*texts of up to 26 tokens: the model was trained with 24 positions' "{\"ids\": [$(printf '5,%.0s' {1..24}) 5]}" --model "$models/llama" max_new_tokens=2
 says "where nothing was trained by position" 0 '^[^W]*"end": "length"' "{\"ids\": [$(printf '5,%.0s' {1..2050}) 5]}" --model "$models/bloom" max_new_tokens=2
 says "tokens of another model" 78 'bad_words_ids: .* 0 to 22, found 23' '{"ids": [5]}' --model "$models/llama" 'bad_words_ids=[[5], [3, 23]]'
