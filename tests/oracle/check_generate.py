@@ -18,7 +18,7 @@ import tempfile
 import warnings
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 from transformers.generation import logits_process as lp
 from transformers.utils import logging
 
@@ -233,6 +233,21 @@ def compare_defaults(scratch):
             check(same(got, want, settings), f"legacy {legacy}: {settings}: {got} != {want}")
 
 
+def compare_starts(scratch):
+    """Where a folder's generation_config.json has no decoder_start_token_id, answers begin with bos, whatever config.json says."""
+    model, _ = gen_seq2seq.random_model("bart", SEED, gen_seq2seq.BART, scale=0.5)
+    folder = os.path.join(scratch, "starts")
+    model.save_pretrained(folder)
+    for written in ({"bos_token_id": 7}, {"bos_token_id": 7, "decoder_start_token_id": 9}, {"decoder_start_token_id": 9}):
+        with open(os.path.join(folder, "generation_config.json"), "w") as f:
+            json.dump({"eos_token_id": 2, "pad_token_id": 1, **written}, f)
+        theirs = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32).eval()
+        for settings in ({"max_new_tokens": 6}, {"max_new_tokens": 6, "bos_token_id": 11, "num_beams": 3}):
+            want = transformers_generate(theirs, [5, 6, 7], settings)
+            got = textgen_generate(BUILD, folder, [[5, 6, 7]], settings)[0]
+            check(same(got, want, settings), f"start of {written}: {settings}: {got} != {want}")
+
+
 def compare_family_defaults(scratch, old):
     """Folders without generation_config.json whose config.json leaves out what the config class has a default for: version 4, of which
     the defaults are, takes it from the class; 5 from the file alone."""
@@ -281,6 +296,7 @@ def main():
                     compare_beam_sampling(scratch, warpers, eos)
             compare_stop_strings(model, tokenizer)
             compare_defaults(scratch)
+            compare_starts(scratch)
             if old:
                 compare_family_defaults(scratch, old)
     print(f"{passed} passed, {failed} failed")
