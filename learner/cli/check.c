@@ -89,8 +89,7 @@ static tg_status check(const char *config, const tg_args *args, bool schema_only
     tg_buf json = {0}, notes = {0};
     st = tg_train_settings_read(&s, c.root, schema_only, &c.arena, err);
     if (st == TG_OK && !schema_only) st = plan_memory(&c, &s, &notes, err);
-    if (st == TG_OK && s.missing[0])
-        tg_buf_printf(&notes, "note: %s: known, but not built into this version\n", s.missing);
+    if (st == TG_OK && s.missing[0]) tg_buf_printf(&notes, "note: %s\n", s.missing);
     if (st == TG_OK) tg_train_settings_unused(&s, c.root, &notes);
     if (notes.data) fputs(notes.data, stderr);
     if (st == TG_OK) {

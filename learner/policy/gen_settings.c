@@ -212,10 +212,13 @@ tg_status tg_gen_settings_supported(const tg_gen_settings *s, const char *path, 
         {s->max_time, "max_time", "a limit in seconds", none},
     };
     for (size_t i = 0; i < TG_COUNT_OF(missing); i++) {
-        if (!is_off(missing[i].given, missing[i].off))
-            return tg_fail(err, TG_UNSUPPORTED,
-                           "%s.%s: %s is known but not built into this version", path,
-                           missing[i].key, missing[i].what);
+        if (is_off(missing[i].given, missing[i].off)) continue;
+        char at[128];
+        snprintf(at, sizeof at, "%s.%s", path, missing[i].key);
+        tg_fail(err, TG_UNSUPPORTED,
+                "%s is known but not built into this version; null goes without it",
+                missing[i].what);
+        return tg_node_blame(missing[i].given, at, TG_UNSUPPORTED, err);
     }
     return check_beams(s, path, err);
 }

@@ -76,18 +76,26 @@ tg_status tgi_resolved_node(const tg_opt *table, const void *opts, const char *p
 
 tg_status tgi_not_built(tg_train_settings *s, bool schema_only, const tg_node *at, const char *path,
                         tg_error *err, const char *fmt, ...) {
-    char what[sizeof s->missing];
+    char what[160];
     va_list args;
     va_start(args, fmt);
     vsnprintf(what, sizeof what, fmt, args);
     va_end(args);
-    if (schema_only) {
-        if (!s->missing[0]) memcpy(s->missing, what, sizeof what);
-        return TG_OK;
+    tg_error built;
+    tg_node_fail(at, path, &built, "%s is known, but not built into this version", what);
+    built.status = TG_UNSUPPORTED;
+    return tgi_note_missing(s, schema_only, &built, err);
+}
+
+tg_status tgi_note_missing(tg_train_settings *s, bool schema_only, const tg_error *what,
+                           tg_error *err) {
+    if (!schema_only || what->status != TG_UNSUPPORTED) {
+        if (err) *err = *what;
+        return what->status;
     }
-    tg_node_fail(at, path, err, "%s is known, but not built into this version", what);
-    if (err) err->status = TG_UNSUPPORTED;
-    return TG_UNSUPPORTED;
+    const int most = (int)sizeof s->missing - 1;
+    if (!s->missing[0]) snprintf(s->missing, sizeof s->missing, "%.*s", most, what->msg);
+    return TG_OK;
 }
 
 /* RL4LMs's names: a share of probability where top_mask is one, else a number of tokens. */

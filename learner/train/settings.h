@@ -97,8 +97,8 @@ typedef struct tg_train_settings {
     bool half_reference; /* as bf16, always in memory */
     /* supervised */
     tg_supervised sup;
-    /* schema only: the first thing this version does not build, "" if none */
-    char missing[200];
+    /* schema only: where the first thing is that this version does not build, "" if none */
+    char missing[320];
 } tg_train_settings;
 
 extern const tg_opt tg_kl_options[];         /* of a tg_kl_settings */
@@ -139,5 +139,8 @@ static inline unsigned tgi_train_flags(int64_t num_layers_unfrozen, bool bf16) {
 /* Remembers or refuses what is known but not built. */
 tg_status tgi_not_built(tg_train_settings *s, bool schema_only, const tg_node *at, const char *path,
                         tg_error *err, const char *fmt, ...) TG_PRINTF(6, 7) TG_MUST_CHECK;
+/* The same of a failure, which is no other than it was where something else is wrong. */
+tg_status tgi_note_missing(tg_train_settings *s, bool schema_only, const tg_error *what,
+                           tg_error *err) TG_MUST_CHECK;
 
 #endif

@@ -80,12 +80,7 @@ tg_status tgi_generation_read(tg_train_settings *s, tg_gen_settings *gen, const 
     gen->num_return_sequences = 1;
     tg_error unsupported;
     st = tg_gen_settings_supported(gen, path, &unsupported);
-    if (st != TG_OK) {
-        if (!schema_only) {
-            if (err) *err = unsupported;
-            return st;
-        }
-        if (!s->missing[0]) snprintf(s->missing, sizeof s->missing, "%.*s", 199, unsupported.msg);
-    }
+    if (st != TG_OK) st = tgi_note_missing(s, schema_only, &unsupported, err);
+    if (st != TG_OK) return st;
     return resolve(s, gen, path, arena, node, err);
 }

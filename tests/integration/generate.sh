@@ -31,7 +31,7 @@ says "fewer texts than results" 0 '"ids": \[9\].*"end": "length"}, {"ids": \[\].
 says "several results are a list" 0 '^\[\{.*\}, \{.*\}\]$' "$line" --model "$tiny" do_sample=true num_return_sequences=2 max_new_tokens=3
 says "a stop string ends it" 0 '"text": ".*has".*"end": "stop"' "$line" --model "$tiny" stop_strings=has max_new_tokens=9
 says "an encoder-decoder's source" 0 '"ids": \[9' '{"ids": [5, 6, 7, 1]}' --model "$models/t5" max_new_tokens=4 forced_bos_token_id=9
-says "what is not built is named" 78 'constraints: constrained beam search is known' "$line" --model "$tiny" 'constraints=[1]'
+says "what is not built is named" 78 'command line: generation_kwargs.constraints: constrained beam search is known .*; null goes without it' "$line" --model "$tiny" 'constraints=[1]'
 says "groups must share the beams" 78 'num_beam_groups: 2 groups cannot share 3 beams' "$line" --model "$tiny" num_beams=3 num_beam_groups=2
 says "greedy search has one result" 78 'num_return_sequences: greedy' "$line" --model "$tiny" num_return_sequences=2
 says "stop strings need a tokenizer" 78 'stop_strings: needs a tokenizer' '{"ids": [5]}' --model "$models/llama" stop_strings=x
@@ -51,6 +51,12 @@ says "threads below 0" 64 'threads: expected .* found -2' '{"ids": [5]}' --model
 TEXTGEN_CPU_ISA=sse says "kernels that are not there" 0 "TEXTGEN_CPU_ISA is 'sse', and this processor has .*plain: taking" '{"ids": [5]}' --model "$models/llama" max_new_tokens=2
 says "room for many results of each prompt" 65 'line 1: .*not a token id' '{"ids": [-1]}' --model "$models/llama" do_sample=true num_return_sequences=1000000 max_new_tokens=1
 says "every token forbidden" 65 'every token is forbidden at token 1.*generation_kwargs forbid too many' '{"ids": [5]}' --model "$models/llama" "suppress_tokens=[$(seq -s, 0 22)]"
+
+# what a folder asks for is said with its file
+asks=$(mktemp -d) && cp "$models/llama/config.json" "$models/llama/model.safetensors" "$asks" && echo '{"penalty_alpha": 0.6}' >"$asks/generation_config.json"
+says "a folder's setting" 78 '/generation_config.json:1: generation_kwargs.penalty_alpha: contrastive search' '{"ids": [5]}' --model "$asks"
+says "which null turns off" 0 '"end": "length"' '{"ids": [5]}' --model "$asks" penalty_alpha=null
+rm -rf "$asks"
 
 # a line that finds no next token is the only one without a result
 lines=$(printf '{"ids": [5]}\n{"ids": [%s]}\n{"ids": [6]}\n' "$(seq -s, 0 21)")

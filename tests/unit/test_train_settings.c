@@ -193,9 +193,19 @@ TEST(schema_only_accepts_what_is_not_built_and_names_it) {
         tg_train_settings s;
         tg_error err;
         CHECK_OK(read_text(&s, &a, PPO, known[i], true, &err));
-        CHECK(s.missing[0] != 0);
+        CHECK(strstr(s.missing, "constraints: constrained beam search is known"));
         tg_arena_fini(&a);
     }
+}
+
+TEST(schema_only_refuses_generation_settings_that_exclude_each_other) {
+    tg_arena a = {0};
+    tg_train_settings s;
+    tg_error err;
+    const char *key = "alg.policy.args.generation_kwargs.num_beam_groups=3";
+    CHECK_EQ(read_text(&s, &a, PPO, key, true, &err), TG_CONFIG);
+    CHECK(strstr(err.msg, "3 groups cannot share 1 beams evenly"));
+    tg_arena_fini(&a);
 }
 
 TEST(an_evaluation_may_end_by_tokens_of_its_own) {
