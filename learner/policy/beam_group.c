@@ -39,14 +39,21 @@ static bool group_done(const tg_beams *b, const tg_beam_group *g, float best) {
     return g->worst >= (double)best / length_factor(b, at_limit ? b->p.max_new : b->step + 1);
 }
 
+/* Whichever end token it was, the result ends with the first of them, and has that one's log-prob. */
+static void end_with_first(const tg_beams *b, const float *logits, tg_candidate *c) {
+    const int32_t end = b->s->eos_ids[0];
+    if (end != c->token && end < b->V) c->logp += logits[end] - logits[c->token];
+    c->token = end;
+}
+
 /* End tokens among the best finish a result; the others become the group's beams, in order. */
-static void take_candidates(tg_beams *b, tg_beam_group *g) {
+static void take_candidates(tg_beams *b, tg_beam_group *g, const float *const *rows) {
     int n = 0;
     for (int i = 0; i < b->n_candidates && n < g->n; i++) {
         tg_candidate c = b->candidates[i];
         if (tg_gen_is_eos(b->s, c.token)) {
             if (i >= g->n) continue;
-            c.token = b->s->eos_ids[0]; /* whichever it was */
+            end_with_first(b, rows[c.beam], &c);
             tg_beams_extend(b, b->spare, &c);
             b->spare->score = (double)c.sum / length_factor(b, b->step + 1);
             b->spare->end = TG_END_EOS;
@@ -70,7 +77,7 @@ static tg_status choose(tg_beams *b, const float *const *rows, tg_gen_space *w, 
         if (!was_done) {
             tg_status st = tg_beams_gather(b, g, rows, chosen, g->first, w, err);
             if (st != TG_OK) return st;
-            take_candidates(b, g);
+            take_candidates(b, g, rows);
         }
         for (int i = g->first; i < g->first + g->n; i++) {
             const tg_hypothesis *h = b->next[i];

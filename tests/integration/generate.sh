@@ -52,6 +52,13 @@ TEXTGEN_CPU_ISA=sse says "kernels that are not there" 0 "TEXTGEN_CPU_ISA is 'sse
 says "room for many results of each prompt" 65 'line 1: .*not a token id' '{"ids": [-1]}' --model "$models/llama" do_sample=true num_return_sequences=1000000 max_new_tokens=1
 says "every token forbidden" 65 'every token is forbidden at token 1.*generation_kwargs forbid too many' '{"ids": [5]}' --model "$models/llama" "suppress_tokens=[$(seq -s, 0 22)]"
 
+# groups name the first end token whichever it was: with the log-prob of what they name
+out=$(run '{"ids": [5, 6]}' --model "$models/gpt_neo" num_beams=4 num_beam_groups=2 diversity_penalty=0.5 early_stopping=true 'eos_token_id=[1, 4]' max_new_tokens=8)
+ids=$(sed -E 's/^\{"ids": \[([^]]*)\].*/\1/' <<<"$out")
+same "an end token that stands for others" "${ids##*, }" 1
+last() { grep -oE '"logprob": \[[^]]*' <<<"$1" | grep -oE -- '-[0-9]+\.[0-9]{3}' | tail -n 1; }
+same "and its log-prob" "$(last "$out")" "$(last "$(echo "{\"ids\": [5, 6, $ids]}" | "$textgen" logprob --model "$models/gpt_neo" --jsonl)")"
+
 # what a folder asks for is said with its file
 asks=$(mktemp -d) && cp "$models/llama/config.json" "$models/llama/model.safetensors" "$asks" && echo '{"penalty_alpha": 0.6}' >"$asks/generation_config.json"
 says "a folder's setting" 78 '/generation_config.json:1: generation_kwargs.penalty_alpha: contrastive search' '{"ids": [5]}' --model "$asks"
