@@ -21,6 +21,7 @@ void tg_gen_kwargs_flags(tg_gen_kwargs *k, tg_flag *flags, size_t n) {
     for (size_t i = 0; tg_gen_options[i].type != TG_T_END; i++) {
         const tg_opt *row = &tg_gen_options[i];
         TG_ASSERT(i < TG_GEN_KWARGS_MAX);
+        if (row->flags & TG_OPT_IGNORED) continue;
         flags[n++] =
             (tg_flag){row->key, TG_FLAG_STR, (void *)&k->values[i], value_word(row), row->help};
     }

@@ -14,6 +14,11 @@
 #define BOOL(f, d, h) ABSENT(f, TG_T_BOOL, d, 0, 0, h)
 #define INT(f, d, lo, hi, h) ABSENT(f, TG_T_INT, d, lo, hi, h)
 #define FLOAT(f, d, lo, hi, h) ABSENT(f, TG_T_FLOAT, d, lo, hi, h)
+#define WITHOUT_EFFECT(key)                                                                        \
+    {                                                                                              \
+        key, TG_T_NODE, TG_OPT_NULLABLE | TG_OPT_IGNORED, offsetof(S, ignored), NULL, 0, 0, NULL,  \
+            "No effect: the tokens are the same."                                                  \
+    }
 const tg_opt tg_gen_options[] = {
     BOOL(do_sample, "false", "Sample from the distribution; false takes the most probable token."),
     FLOAT(temperature, "1.0", 0, 1e6,
@@ -77,7 +82,17 @@ const tg_opt tg_gen_options[] = {
     TG_OPT_NODE(S, token_healing, "Not in this version: rewriting the end of the prompt."),
     TG_OPT_NODE(S, max_time,
                 "Not in this version: seconds, by which results would depend on the machine."),
+    WITHOUT_EFFECT("use_cache"),
+    WITHOUT_EFFECT("cache_implementation"),
+    WITHOUT_EFFECT("return_dict_in_generate"),
+    WITHOUT_EFFECT("output_scores"),
+    WITHOUT_EFFECT("output_logits"),
+    WITHOUT_EFFECT("output_attentions"),
+    WITHOUT_EFFECT("output_hidden_states"),
+    WITHOUT_EFFECT("low_memory"),
+    WITHOUT_EFFECT("synced_gpus"),
     TG_OPT_END};
+#undef WITHOUT_EFFECT
 #undef FLOAT
 #undef INT
 #undef BOOL

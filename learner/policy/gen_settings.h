@@ -64,6 +64,7 @@ typedef struct tg_gen_settings {
     const tg_node *prefix_allowed_tokens_fn, *constraints, *force_words_ids, *post_processing_fn;
     const tg_node *guidance_scale, *penalty_alpha, *dola_layers, *watermarking_config, *top_h;
     const tg_node *max_time, *token_healing;
+    const tg_node *ignored; /* keys that change no token */
     /* made of the nodes; lists live in the arena */
     tg_early_stopping early;
     tg_id_bias *biases; /* sequence_bias */

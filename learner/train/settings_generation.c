@@ -48,6 +48,9 @@ void tgi_generation_unused(const tg_node *root, tg_buf *out) {
     static const tg_opt of_evaluations[] = {LENGTH, TG_OPT_END};
     const char *rollouts = "alg.policy.args.generation_kwargs";
     const char *evaluations = "train_evaluation.generation_kwargs";
+    const char *const all[] = {rollouts, evaluations, "alg.generation_kwargs"};
+    for (size_t i = 0; i < TG_COUNT_OF(all); i++)
+        tg_opts_unused(tg_gen_options, tg_node_at(root, all[i]), all[i], out);
     tg_opts_unused(of_rollouts, tg_node_at(root, rollouts), rollouts, out);
     tg_opts_unused(of_evaluations, tg_node_at(root, evaluations), evaluations, out);
 }
@@ -59,7 +62,7 @@ static tg_status resolve(const tg_train_settings *s, const tg_gen_settings *gen,
     tg_opt shown[MOST];
     size_t n = 0;
     for (const tg_opt *o = tg_gen_options; o->key; o++) {
-        bool hidden = !strcmp(o->key, "num_return_sequences") ||
+        bool hidden = o->flags & TG_OPT_IGNORED || !strcmp(o->key, "num_return_sequences") ||
                       (!s->supervised && !strcmp(o->key, "max_length")) ||
                       (!gen->own_eos && !strcmp(o->key, "eos_token_id"));
         TG_ASSERT(n + 1 < MOST);

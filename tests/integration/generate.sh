@@ -22,6 +22,7 @@ same "flags are settings" "$(run "$line" --model "$tiny" --num-beams 3 --max_new
 same "so is a text" "$(run "$line" --model "$tiny" --kwargs '{num_beams: 3, max_new_tokens: 6, length_penalty: 0.5}')" "$want"
 kwargs=$(mktemp) && echo '{"num_beams": 3, "max_new_tokens": 6}' >"$kwargs"
 same "and a file" "$(run "$line" --model "$tiny" --kwargs "@$kwargs" length_penalty=0.5)" "$want"
+same "what changes no token is accepted" "$(run "$line" --model "$tiny" --num-beams 3 --max_new_tokens=6 --length-penalty 0.5 use_cache=false output_scores=true)" "$want"
 same "key=value wins" "$(run "$line" --model "$tiny" --kwargs '{num_beams: 7, max_new_tokens: 6}' --num-beams 5 num_beams=3 length_penalty=0.5)" "$want"
 rm -f "$kwargs"
 says "a beam has a score" 0 '"step_score": \[-.*"score": -[0-9.]+, "end": "length"' "$line" --model "$tiny" num_beams=2 max_new_tokens=3
