@@ -19,9 +19,8 @@ typedef struct tg_algo_plan {
     int n_steps; /* per environment */
     double gamma, gae_lambda;
     tg_pass_caps caps; /* of the training passes, given the longest sequence */
-    /* How the update visits the rows: epochs of minibatches, of which the first may be one of all rows. 0 epochs: otherwise. */
-    int epochs, batch_size;
-    bool first_whole;
+    /* How the update visits the rows: epochs of minibatches, of which the first may be one of an n-th of all rows, first_share; 0: it is not. */
+    int epochs, batch_size, first_share;
     tg_minibatch_mode mode;
 } tg_algo_plan;
 

@@ -166,6 +166,20 @@ tg_status tg_minibatches_shuffle(tg_minibatches *m, const tg_order *order, int e
     return TG_OK;
 }
 
+/* The first n-th is as random as any; of single transitions take those that sb3-contrib takes, every n-th. */
+tg_status tg_minibatches_draw(tg_minibatches **out, const tg_rollout *r, tg_minibatch_mode mode,
+                              int share, tg_pass_caps caps, const tg_order *order, tg_error *err) {
+    const int n = r->n_rows / share + (r->n_rows % share != 0);
+    tg_minibatches *m;
+    tg_status st = tg_minibatches_create(&m, r, mode, n, caps, err);
+    if (st == TG_OK) st = tg_minibatches_shuffle(m, order, 0, err);
+    for (int i = 0; st == TG_OK && mode == TG_MINIBATCH_TRANSITION && i < n; i++)
+        m->rows[i] = m->rows[i * share];
+    if (st != TG_OK) tg_minibatches_destroy(&m);
+    *out = m;
+    return st;
+}
+
 /* ---- packing ---- */
 
 tg_status tg_minibatches_pack(tg_minibatches *m, int k, tg_error *err) {

@@ -60,6 +60,11 @@ void tg_minibatches_destroy(tg_minibatches **m);
 tg_status tg_minibatches_shuffle(tg_minibatches *m, const tg_order *order, int epoch,
                                  tg_error *err) TG_MUST_CHECK;
 
+/* One minibatch of an n-th of the rows, n = share, in the order of epoch 0: minibatch 0. */
+tg_status tg_minibatches_draw(tg_minibatches **out, const tg_rollout *r, tg_minibatch_mode mode,
+                              int share, tg_pass_caps caps, const tg_order *order,
+                              tg_error *err) TG_MUST_CHECK;
+
 /* Prepares the pieces of minibatch k; TG_BUG when a single sequence is longer than the caps. */
 tg_status tg_minibatches_pack(tg_minibatches *m, int k, tg_error *err) TG_MUST_CHECK;
 bool tg_minibatches_next(tg_minibatches *m,

@@ -47,9 +47,9 @@ static void plan(const void *opts, int n_envs, int max_sequence, tg_algo_plan *o
         .gamma = o->gamma,
         .gae_lambda = o->gae_lambda,
         .caps = tg_minibatch_caps(rows, rows, max_sequence, (int)o->microbatch_tokens),
-        .epochs = o->sub_sampling_factor == 1 ? (int)o->n_critic_updates + 1 : 0,
+        .epochs = (int)o->n_critic_updates + 1,
         .batch_size = (int)TG_MIN(o->batch_size, rows),
-        .first_whole = true,
+        .first_share = (int)o->sub_sampling_factor,
         .mode = tg_minibatch_mode_find(o->minibatch)};
 }
 
@@ -71,7 +71,6 @@ static void starting_point(const tg_actor_critic *ac, const tg_order *order, flo
 static tg_status step_policy(tg_actor_critic *ac, const tg_trpo_opts *o, const tg_rollout *r,
                              const tg_order *order, const tg_update_probe *probe,
                              tg_trust_region_result *result, tg_error *err) {
-    int rows = (int)((r->n_rows + o->sub_sampling_factor - 1) / o->sub_sampling_factor);
     tg_trust_region_opts how = {.cg_steps = (int)o->cg_max_steps,
                                 .damping = o->cg_damping,
                                 .target_kl = o->target_kl,
@@ -81,11 +80,8 @@ static tg_status step_policy(tg_actor_critic *ac, const tg_trpo_opts *o, const t
     tg_trust_region t = {0};
     tg_minibatches *mb = NULL;
     tg_minibatch_mode mode = tg_minibatch_mode_find(o->minibatch);
-    tg_status st = tg_minibatches_create(&mb, r, mode, rows, ac->caps, err);
-    if (st == TG_OK) st = tg_minibatches_shuffle(mb, order, 0, err);
-    /* Its first n-th is as random as any; of single transitions take those that sb3-contrib takes, every n-th. */
-    for (int i = 0; st == TG_OK && mode == TG_MINIBATCH_TRANSITION && i < rows; i++)
-        mb->rows[i] = mb->rows[i * (int)o->sub_sampling_factor];
+    tg_status st =
+        tg_minibatches_draw(&mb, r, mode, (int)o->sub_sampling_factor, ac->caps, order, err);
     if (st == TG_OK) {
         st = tg_trust_region_open(&t, ac, r, mb, &how, err);
         if (st == TG_OK) starting_point(ac, order, t.x);

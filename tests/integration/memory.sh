@@ -1,6 +1,6 @@
 #!/bin/bash
 # The memory plan and the real peak of runs of a model of 25 M parameters: f32 with a shared critic, with a critic of its own, with 8-bit
-# Adam and recomputation, with frozen layers; TRPO with its vectors; NLPO, where generating with two caches needs most; supervised
+# Adam and recomputation, with frozen layers; TRPO with its vectors, also of a share of the rows; NLPO, where generating with two caches needs most; supervised
 # runs; answers that end early, or might; a model of 7 M parameters, most of which are its vocabulary; and a BLOOM with prompts of many lengths. Bound: the peak is within 5 % of the plan, or 8 MB.
 . tests/support/script.sh memory
 case ${SANITIZE:-} in ?*) echo "0 passed, 0 failed"; exit 0 ;; esac # sanitizers have memory of their own
@@ -56,6 +56,8 @@ within whole-answers ppo.yml env.args.terminate_on_eos=true train_evaluation.n_i
     alg.args.microbatch_tokens=4096 'alg.policy.args.generation_kwargs={do_sample: true, top_k: 0, min_length: 59, max_new_tokens: 60}'
 within frozen ppo.yml alg.policy.args.num_layers_unfrozen=2 train_evaluation.n_iters=1; frozen=$peak
 within trpo ppo.yml alg.id=trpo 'alg.args={n_steps: 60, batch_size: 480, cg_max_steps: 2, n_critic_updates: 1, line_search_max_iter: 2}' \
+    alg.policy.args.critic=separate train_evaluation.n_iters=1
+within trpo-share ppo.yml alg.id=trpo 'alg.args={n_steps: 60, batch_size: 60, sub_sampling_factor: 8, cg_max_steps: 2, n_critic_updates: 1, line_search_max_iter: 2}' \
     alg.policy.args.critic=separate train_evaluation.n_iters=1
 # most of it is the rollout's: its caches and packed weights twice; prompts are as long as they may be
 within nlpo-rollout ppo.yml alg.id=nlpo alg.policy.id=maskable_causal_lm_actor_critic_policy train_evaluation.n_iters=1 \

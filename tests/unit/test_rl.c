@@ -324,6 +324,38 @@ TEST(what_even_rollouts_need_is_known_before) {
     tg_rollout_destroy(&r);
 }
 
+TEST(a_first_minibatch_of_an_nth_of_the_rows_is_counted_as_such) {
+    enum { PROMPT = 6, ANSWER = 5, N = 12, ROWS = N * ANSWER };
+    int even_lengths[N][2];
+    for (int i = 0; i < N; i++) even_lengths[i][0] = PROMPT, even_lengths[i][1] = ANSWER;
+    tg_rollout *r;
+    REQUIRE_OK(tg_rollout_create(&r, (const int(*)[2])even_lengths, N, ROWS, &err));
+    r->known = true;
+    for (int share = 1; share <= ROWS; share++)
+        for (int mode = 0; mode < 2; mode++) {
+            tg_algo_plan plan = {.epochs = 2, .batch_size = 10, .first_share = share};
+            plan.mode = mode ? TG_MINIBATCH_TRANSITION : TG_MINIBATCH_SEQUENCE;
+            plan.caps = tg_minibatch_caps(ROWS, ROWS, PROMPT + ANSWER, 1000);
+            const tg_order order = {.seed = 1};
+            tg_need real, even;
+            REQUIRE_OK(tg_need_rollout(&real, &plan, r, &order, &err));
+            tg_need_even(&even, &plan, &(tg_need_lengths){ROWS, PROMPT, ANSWER, .known = true});
+            tg_minibatches *m;
+            tg_minibatch_piece piece;
+            REQUIRE_OK(tg_minibatches_draw(&m, r, plan.mode, share, real.update, &order, &err));
+            REQUIRE_OK(tg_minibatches_pack(m, 0, &err));
+            REQUIRE(tg_minibatches_next(m, &piece));
+            CHECK(!tg_minibatches_next(m, &piece)); /* in one piece, as with plan.caps */
+            tg_minibatches_destroy(&m);
+            CHECK(even.update.actions >= real.update.actions);
+            CHECK(even.update.tokens >= real.update.tokens);
+            /* an episode more or less, where minibatches are not all as large */
+            CHECK(even.update.actions <= real.update.actions + ANSWER);
+            CHECK(mode || even.update.tokens <= real.update.tokens + PROMPT + ANSWER - 1);
+        }
+    tg_rollout_destroy(&r);
+}
+
 TEST(order_depends_on_seed_iteration_and_epoch_alone) {
     tg_rollout *r = rollout_of(15);
     REQUIRE(r);
