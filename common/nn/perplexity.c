@@ -27,6 +27,10 @@ size_t tg_perplexity_bytes(const tg_arch *arch, int stride) {
     return tg_pass_bytes(arch, 0, caps_of(window_of(arch), stride), TG_PASS_SCORE);
 }
 
+size_t tg_perplexity_workspace(const tg_arch *arch, int stride) {
+    return tg_pass_workspace(arch, caps_of(window_of(arch), stride), TG_PASS_SCORE, 0);
+}
+
 static void close_windows(windows *w) {
     tg_pass_destroy(&w->pass);
     tg_free(w->rows);

@@ -18,5 +18,7 @@ tg_status tg_perplexity(tg_model *m, const int32_t *tokens, size_t n, tg_perplex
                         double *out, tg_error *err) TG_MUST_CHECK;
 /* Bytes of its buffers, for any text. */
 size_t tg_perplexity_bytes(const tg_arch *arch, int stride);
+/* And of what its ops work in. */
+size_t tg_perplexity_workspace(const tg_arch *arch, int stride);
 
 #endif

@@ -96,12 +96,22 @@ static uint64_t generator_bytes(const tg_train_settings *s, const tg_arch *arch,
 
 static const char *const SMALLER = "a smaller model";
 
+static bool has_perplexity(const tg_train_settings *s, const tg_arch *arch) {
+    return s->perplexity.wanted && arch->kind == TG_KIND_CAUSAL;
+}
+
+static int perplexity_stride(const tg_train_settings *s, const tg_arch *arch) {
+    return (int)TG_MIN(s->perplexity.stride, arch->max_positions);
+}
+
 /* What the ops work in stays theirs once it was touched. prompts: tokens that are decoded from at once. */
-static void add_workspace(tg_memory_plan *p, const tg_arch *arch, tg_pass_caps caps, unsigned mode,
-                          int64_t prompts) {
+static void add_workspace(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
+                          tg_pass_caps caps, unsigned mode, int64_t prompts) {
     const int rows = (int)TG_MIN(prompts, (int64_t)TG_DECODER_ROWS);
-    add(p, "workspace of matrix products and heads", TG_PHASE_ALWAYS, SMALLER,
-        tg_pass_workspace(arch, caps, mode, rows));
+    size_t bytes = tg_pass_workspace(arch, caps, mode, rows);
+    if (has_perplexity(s, arch))
+        bytes = TG_MAX(bytes, tg_perplexity_workspace(arch, perplexity_stride(s, arch)));
+    add(p, "workspace of matrix products and heads", TG_PHASE_ALWAYS, SMALLER, bytes);
 }
 
 static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
@@ -148,7 +158,7 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
     uint64_t rows = (uint64_t)algo.plan.n_steps * (uint64_t)n_envs;
     add(p, "rollout: buffers", TG_PHASE_ALWAYS, "fewer alg.args.n_steps",
         rows * 80 + (uint64_t)n_envs * (uint64_t)max_len * 24);
-    add_workspace(p, arch, need.score, TG_PASS_SCORE,
+    add_workspace(p, s, arch, need.score, TG_PASS_SCORE,
                   (int64_t)n_envs * (f->prompt ? f->prompt : f->max_prompt));
 }
 
@@ -183,7 +193,7 @@ static void plan_supervised(tg_memory_plan *p, const tg_train_settings *s, const
     add_resting(p, "gradients", TG_PHASE_UPDATE, "alg.num_layers_unfrozen", n.grads);
     add(p, "activations", TG_PHASE_UPDATE, "alg.training_args.gradient_checkpointing: true",
         tg_pass_bytes_of(s, arch, caps));
-    add_workspace(p, arch, caps, tg_pass_mode_of(s), 0);
+    add_workspace(p, s, arch, caps, tg_pass_mode_of(s), 0);
 }
 
 static int positions_of(const tg_arch *arch, const tg_memory_facts *f) {
@@ -200,9 +210,7 @@ static void plan_evaluation(tg_memory_plan *p, const tg_train_settings *s, const
         slots = TG_MIN(slots, f->n_evaluated * (uint64_t)TG_MAX(s->eval_gen.num_beams, 1));
     size_t generator = generator_bytes(s, arch, &s->eval_gen, (int)slots, f->max_prompt, max_new);
     size_t windows =
-        s->perplexity.wanted && arch->kind == TG_KIND_CAUSAL
-            ? tg_perplexity_bytes(arch, (int)TG_MIN(s->perplexity.stride, arch->max_positions))
-            : 0;
+        has_perplexity(s, arch) ? tg_perplexity_bytes(arch, perplexity_stride(s, arch)) : 0;
     add(p, "evaluation: cache and packed weights", TG_PHASE_EVALUATE,
         "a smaller train_evaluation.eval_batch_size", TG_MAX(generator, windows));
 }

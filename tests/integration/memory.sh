@@ -103,6 +103,12 @@ uneven() { # NAME MAX-NEW [key=value…]
 }
 uneven prompts 60 alg.args.batch_size=240 alg.args.microbatch_tokens=4096 alg.args.minibatch=transition
 uneven heap 8 alg.id=a2c 'alg.args={n_steps: 9, microbatch_tokens: 1}'
+# few short texts to train on, and windows of thousands of tokens to evaluate
+head -n 40 texts.jsonl >windows.jsonl
+sed "s|model_config:.*|model_name: $bloom|" sft.yml >windows.yml
+within perplexity windows.yml "tokenizer.model_name=$bloom" datapool.args.train="$work/few.jsonl" datapool.args.test="$work/windows.jsonl" \
+    alg.training_args.per_device_train_batch_size=1 alg.training_args.optim=sgd \
+    "train_evaluation.metrics=[{id: causal_perplexity, args: {tokenizer_id: $bloom, stride: 512, model_type: causal}}]"
 within few-texts sft.yml alg.training_args.per_device_train_batch_size=2
 less "a shared critic" "$shared" "$separate"
 less "8-bit Adam and recomputation" "$small" "$shared"
