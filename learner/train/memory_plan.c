@@ -158,6 +158,12 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
     uint64_t rows = (uint64_t)algo.plan.n_steps * (uint64_t)n_envs;
     add(p, "rollout: buffers", TG_PHASE_ALWAYS, "fewer alg.args.n_steps",
         rows * 80 + (uint64_t)n_envs * (uint64_t)max_len * 24);
+    if (s->policy && s->policy->maskable) {
+        const uint64_t masks = rows * (uint64_t)tg_mask_words(arch->vocab_size) * sizeof(uint32_t);
+        add(p, "rollout: masks", TG_PHASE_ALWAYS, "fewer alg.args.n_steps", masks);
+        /* those of single episodes become those of the rollout beside the generator */
+        add(p, "rollout: masks of episodes", TG_PHASE_GENERATE, "fewer alg.args.n_steps", masks);
+    }
     add_workspace(p, s, arch, need.score, TG_PASS_SCORE,
                   (int64_t)n_envs * (f->prompt ? f->prompt : f->max_prompt));
 }

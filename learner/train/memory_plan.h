@@ -32,7 +32,7 @@ typedef struct tg_memory_item {
 } tg_memory_item;
 
 typedef struct tg_memory_plan {
-    tg_memory_item items[20];
+    tg_memory_item items[24];
     int n;
     /* of the phase `peak`; available: of the machine or its container now */
     uint64_t total, available;

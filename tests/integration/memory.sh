@@ -1,6 +1,6 @@
 #!/bin/bash
 # The memory plan and the real peak of runs of a model of 25 M parameters: f32 with a shared critic, with a critic of its own, with 8-bit
-# Adam and recomputation, with frozen layers; TRPO with its vectors, also of a share of the rows; NLPO, where generating with two caches needs most; supervised
+# Adam and recomputation, with frozen layers; TRPO with its vectors, also of a share of the rows; NLPO, where generating with two caches needs most, or its masks; supervised
 # runs; answers that end early, or might; a model of 7 M parameters, most of which are its vocabulary; and a BLOOM with prompts of many lengths. Bound: the peak is within 5 % of the plan, or 8 MB.
 . tests/support/script.sh memory
 case ${SANITIZE:-} in ?*) echo "0 passed, 0 failed"; exit 0 ;; esac # sanitizers have memory of their own
@@ -83,6 +83,8 @@ vocabulary frozen 64 48 alg.policy.args.num_layers_unfrozen=1
 vocabulary prompts 200 8
 vocabulary trpo 64 16 alg.id=trpo 'alg.args={n_steps: 16, batch_size: 64, cg_max_steps: 2, n_critic_updates: 1, line_search_max_iter: 2}' \
     alg.policy.args.critic=separate
+# a bit for every token of the vocabulary, for every transition
+vocabulary masks 16 8 alg.id=nlpo alg.policy.id=maskable_causal_lm_actor_critic_policy 'alg.args={n_steps: 512, batch_size: 512, n_epochs: 1}'
 vocabulary places 64 16 train_evaluation.eval_batch_size=256
 vocabulary evaluation 64 16 train_evaluation.eval_batch_size=256 datapool.args.n_samples=100
 
