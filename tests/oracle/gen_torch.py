@@ -144,6 +144,11 @@ def hostile():
     two = bytearray(archive(one_tensor(6, 0, [2, 3], [3, 1]), [("0", bytes(24)), ("1", bytes(24))]))
     struct.pack_into("<2I", two, two.rfind(b"x/data/0") - 26, 60, 60)
     cases["overlap"] = bytes(two)
+    out = io.BytesIO(good)
+    with zipfile.ZipFile(out, "a") as z:
+        z.writestr("a/data.pkl", one_tensor(6, 0, [2, 3], [3, 1]))
+        z.writestr("a/data/0", bytes(24))
+    cases["two_tables"] = out.getvalue()
     return cases
 
 

@@ -102,6 +102,7 @@ TEST(hostile_files_are_refused_with_the_reason) {
         {"short_entry", "larger than its entry"},
         {"no_storage", "storage \"0\" is not in the archive"},
         {"no_pickle", "no data.pkl"},
+        {"two_tables", "two tables in the archive, \"a/data.pkl\" and \"x/data.pkl\""},
         {"memo", "memo index"},
         {"marks", "more memory"},
         {"nested", "more memory"},

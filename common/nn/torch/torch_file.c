@@ -36,18 +36,27 @@ static bool storage_bytes(const tg_torch_storage *s, size_t *bytes) {
 
 /* ---- zip ---- */
 
-/* The entry called <anything>/data.pkl; *prefix: the length of "<anything>/". */
-static const tg_zip_entry *find_pickle(const tg_zip *z, size_t *prefix) {
+/* The only entry called <anything>/data.pkl; *prefix: the length of "<anything>/". Of several, readers would take one or another. */
+static tg_status find_pickle(struct reader *r, const tg_zip *z, const tg_zip_entry **out,
+                             size_t *prefix) {
     static const char last[] = "/data.pkl";
+    const tg_zip_entry *found = NULL;
     for (size_t i = 0; i < z->n; i++) {
         const tg_zip_entry *e = &z->entries[i];
         if (e->name_len < sizeof last - 1) continue;
         size_t head = e->name_len - (sizeof last - 1);
         if (memcmp(e->name + head, last, sizeof last - 1) != 0) continue;
+        if (found)
+            return tg_fail(r->err, TG_DATA,
+                           "two tables in the archive, \"%.*s\" and \"%.*s\": torch.save writes one",
+                           shown(found->name_len), found->name, shown(e->name_len), e->name);
         *prefix = head + 1;
-        return e;
+        found = e;
     }
-    return NULL;
+    *out = found;
+    return found ? TG_OK
+                 : tg_fail(r->err, TG_DATA,
+                           "no data.pkl in the archive: torch.save did not write it");
 }
 
 static tg_status check_byteorder(struct reader *r, const tg_zip *z, const char *prefix,
@@ -76,10 +85,9 @@ static tg_status read_zip(struct reader *r) {
     tg_status st = tg_zip_open(&z, r->bytes, r->len, r->err);
     if (st != TG_OK) return st;
     size_t prefix_len = 0, used;
-    const tg_zip_entry *e = find_pickle(&z, &prefix_len);
-    if (!e) {
-        st = tg_fail(r->err, TG_DATA, "no data.pkl in the archive: torch.save did not write it");
-    } else {
+    const tg_zip_entry *e = NULL;
+    st = find_pickle(r, &z, &e, &prefix_len);
+    if (st == TG_OK) {
         r->root_len = e->size;
         st = check_byteorder(r, &z, e->name, prefix_len);
         if (st == TG_OK) st = tg_pickle_run(&r->pickle, e->data, e->size, &used, &r->root, r->err);
