@@ -32,6 +32,13 @@ static bool has_file(const tg_tensor_set *s, const char *name) {
     return false;
 }
 
+/* NULL is none. What is longer than names of files may be is not worth asking the system. */
+static bool is_file_name(const char *name) {
+    enum { LONGEST = 255 };
+    return name && name[0] && !strchr(name, '/') && strcmp(name, ".") != 0 &&
+           strcmp(name, "..") != 0 && strlen(name) <= LONGEST;
+}
+
 /* {"weight_map": {tensor: file}} */
 static tg_status open_shards(tg_tensor_set *s, const char *folder, const char *name,
                              tg_error *err) {
@@ -45,7 +52,7 @@ static tg_status open_shards(tg_tensor_set *s, const char *folder, const char *n
                      index.path);
     json_object_foreach(map, tensor, file) {
         const char *shard = json_string_value(file);
-        if (!shard || !shard[0] || strchr(shard, '/'))
+        if (!is_file_name(shard))
             st = tg_fail(err, TG_DATA,
                          "%s: weight_map: %.100s: expected the name of a file in the folder",
                          index.path, tensor);

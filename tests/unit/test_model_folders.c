@@ -1,5 +1,6 @@
 /* Model folders made by hand: tensors missing, extra or misshapen, shards, bad configs, each refused by name. */
 #include "common/base/buf.h"
+#include "common/base/check.h"
 #include "common/base/file.h"
 #include "common/nn/family/config_json.h"
 #include "common/nn/json_file.h"
@@ -246,6 +247,17 @@ TEST(shards_are_read_through_the_index) {
     CHECK_OK(tg_file_write_atomic(tg_small_path("shards/model.safetensors.index.json"), bad,
                                   strlen(bad), &err));
     CHECK_EQ(tg_model_open(&back, be, tg_small_path("shards"), 0, 1, &err), TG_DATA);
+    /* no folders, and nothing longer than names of files may be */
+    char longer[257] = "", no_name[400];
+    memset(longer, 'x', sizeof longer - 1);
+    const char *const names[] = {".", "..", longer};
+    for (size_t i = 0; i < TG_COUNT_OF(names); i++) {
+        snprintf(no_name, sizeof no_name, "{\"weight_map\":{\"a\":\"%s\"}}", names[i]);
+        CHECK_OK(tg_file_write_atomic(tg_small_path("shards/model.safetensors.index.json"), no_name,
+                                      strlen(no_name), &err));
+        CHECK_EQ(tg_model_open(&back, be, tg_small_path("shards"), 0, 1, &err), TG_DATA);
+        CHECK(strstr(err.msg, "weight_map: a: expected the name of a file") != NULL);
+    }
     const char *none = "{\"weight_map\":{}}";
     CHECK_OK(tg_file_write_atomic(tg_small_path("shards/model.safetensors.index.json"), none,
                                   strlen(none), &err));
