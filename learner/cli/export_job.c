@@ -9,10 +9,14 @@
 #include "common/nn/finite.h"
 #include "common/nn/model_summary.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 static const char *const tokenizer_files[] = {"tokenizer.json",
                                               "tokenizer_config.json",
@@ -238,6 +242,18 @@ static void warn_not_finite(const tg_export_job *j) {
         tg_log_warn("export", "%s", why.msg);
 }
 
+/* Of two that replace the model in one folder at once, each could leave half of it. *fd: for as long as it is written, -1 where there is
+ * no folder yet, which appears as a whole, or where a file system has no locks. */
+static tg_status lock_target(const char *out, int *fd, tg_error *err) {
+    *fd = open(out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*fd < 0 || !flock(*fd, LOCK_EX | LOCK_NB)) return TG_OK;
+    const bool busy = errno == EWOULDBLOCK;
+    close(*fd);
+    *fd = -1;
+    return busy ? tg_fail(err, TG_BUSY, "%s: another process is writing a model into it", out)
+                : TG_OK;
+}
+
 tg_status tg_export_run(tg_export_job *j, const char *source, const char *base, const char *out,
                         bool dry, bool overwrite, tg_error *err) {
     tg_status st = tg_export_source_find(&j->source, source, base, err);
@@ -249,6 +265,8 @@ tg_status tg_export_run(tg_export_job *j, const char *source, const char *base, 
     if (out) st = check_target(j, out, overwrite, err);
     if (st == TG_OK) st = report(j, out, dry, err);
     bool write = out && !dry;
+    int lock = -1;
+    if (st == TG_OK && write) st = lock_target(out, &lock, err);
     if (st == TG_OK && write) {
         watch_signals();
         warn_not_finite(j);
@@ -259,6 +277,7 @@ tg_status tg_export_run(tg_export_job *j, const char *source, const char *base, 
     j->model_written = write;
     if (st == TG_OK && write) st = remove_old_critic(out, err);
     if (st == TG_OK && write && j->source.value) st = write_critic(j, out, err);
+    if (lock >= 0) close(lock);
     if (st == TG_OK && j->infinite)
         tg_log_warn("export", "%zu weights are infinite as f16; bf16 has room for larger ones",
                     j->infinite);

@@ -150,6 +150,12 @@ for wait in 0.01 0.02 0.03 0.04 0.06 0.08; do
     esac
     rm -rf stopped*
 done
+cp -r "$opt" shared && chmod u+w shared/* # while another process writes there
+exec 9<shared && flock -n 9 || bad "cannot lock a folder"
+refused "a folder that another process writes into" 69 'shared: another process is writing' "$textgen" export heavy shared --overwrite 9<&-
+exec 9<&-
+check "which stays as it was" cmp shared/model.safetensors "$opt/model.safetensors"
+check "afterwards" "$textgen" export heavy shared --overwrite
 refused "onto itself" 64 'is the source' "$textgen" export one one/ --overwrite
 refused "onto a file" 64 'is a file; name a folder' "$textgen" export one one/config.json
 refused "settings of another model" 64 '--base is for checkpoints: one is a model' "$textgen" export one x --base textgen/tiny
