@@ -328,17 +328,24 @@ TEST(bad_configs_are_refused_with_file_key_and_reason) {
     }
 }
 
+/* A folder of that name with nothing but this config.json. */
+static const char *folder_of(const char *name, const char *config) {
+    static char folder[500];
+    char path[600];
+    snprintf(folder, sizeof folder, "%s/%s", tg_test_tmpdir(), name);
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    CHECK_OK(tg_dir_create(folder, &err));
+    CHECK_OK(tg_file_write_atomic(path, config, strlen(config), &err));
+    return folder;
+}
+
 /* Its tokens are the decoder's, also those that the encoder does not have. */
 TEST(a_decoder_with_more_tokens_than_its_encoder_keeps_their_numbers) {
     static const char text[] =
         "{\"model_type\": \"marian\", \"vocab_size\": 50, \"decoder_vocab_size\": 70,"
         "\"share_encoder_decoder_embeddings\": false, \"pad_token_id\": 49,"
         "\"eos_token_id\": 60, \"bos_token_id\": 70, \"decoder_start_token_id\": 69}";
-    char folder[500], path[600];
-    snprintf(folder, sizeof folder, "%s/tokens", tg_test_tmpdir());
-    snprintf(path, sizeof path, "%s/config.json", folder);
-    CHECK_OK(tg_dir_create(folder, &err));
-    CHECK_OK(tg_file_write_atomic(path, text, strlen(text), &err));
+    const char *folder = folder_of("tokens", text);
     tg_arch a;
     CHECK_OK(tg_arch_load(&a, folder, &err));
     CHECK_EQ(a.start_id, 69);
@@ -433,11 +440,7 @@ TEST(integers_of_any_length_are_read) {
         "\"a\": [1000000000000000019884624838656, -1000000000000000019884624838656],\n"
         "\"b\": \"\\\"1000000000000000019884624838656\", \"c\": 9007199254740993,\n"
         "\"d\": [0.10000000000000000000000000000, 100000000000000000000e-20]}";
-    char folder[500], path[600];
-    snprintf(folder, sizeof folder, "%s/long", tg_test_tmpdir());
-    snprintf(path, sizeof path, "%s/config.json", folder);
-    CHECK_OK(tg_dir_create(folder, &err));
-    CHECK_OK(tg_file_write_atomic(path, text, strlen(text), &err));
+    const char *folder = folder_of("long", text);
     tg_arch arch;
     CHECK_OK(tg_arch_load(&arch, folder, &err));
     CHECK_OK(tg_model_write_config(folder, &arch, text, TG_F32, &err));
