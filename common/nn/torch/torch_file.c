@@ -47,9 +47,10 @@ static tg_status find_pickle(struct reader *r, const tg_zip *z, const tg_zip_ent
         size_t head = e->name_len - (sizeof last - 1);
         if (memcmp(e->name + head, last, sizeof last - 1) != 0) continue;
         if (found)
-            return tg_fail(r->err, TG_DATA,
-                           "two tables in the archive, \"%.*s\" and \"%.*s\": torch.save writes one",
-                           shown(found->name_len), found->name, shown(e->name_len), e->name);
+            return tg_fail(
+                r->err, TG_DATA,
+                "two tables in the archive, \"%.*s\" and \"%.*s\": torch.save writes one",
+                shown(found->name_len), found->name, shown(e->name_len), e->name);
         *prefix = head + 1;
         found = e;
     }
