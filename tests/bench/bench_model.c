@@ -55,7 +55,9 @@ static void *allocated(void *p) {
     return p;
 }
 
-static void report(const bench *b, double seconds, double flops, double bytes, const char *note) {
+/* first: of flops, those of prompts, before anything is generated. */
+static void report(const bench *b, double seconds, double flops, double first, double bytes,
+                   const char *note) {
     double peak = tg_bench_peak_mb();
     printf("%-34s %-24s %9.1f ms", b->name, b->who ? b->who : "", seconds * 1e3);
     if (flops > 0) printf("  %7.1f GFLOP/s", flops / seconds * 1e-9);
@@ -65,7 +67,7 @@ static void report(const bench *b, double seconds, double flops, double bytes, c
     const bool limited = getenv("TEXTGEN_CPU_ISA") != NULL;
     const bool half = b->weights == TG_WEIGHT_PACKED_BF16 || b->rounded;
     const bool pairs = half && !strcmp(isa, "avx512_bf16");
-    tg_bench_line(&(tg_bench_result){b->name, seconds, flops, bytes, peak, b->who,
+    tg_bench_line(&(tg_bench_result){b->name, seconds, flops, bytes, first, peak, b->who,
                                      limited || pairs ? isa : NULL});
 }
 
@@ -183,7 +185,7 @@ static void forward(void *arg) {
 
 static void bench_forward(bench *b) {
     open_pass(b, false);
-    report(b, tg_bench_best(forward, b), forward_flops(b), 0, "");
+    report(b, tg_bench_best(forward, b), forward_flops(b), 0, 0, "");
 }
 
 static void train_step(void *arg) {
@@ -201,7 +203,7 @@ static void bench_train_step(bench *b) {
         &(tg_optim_opts){
             .kind = "adamw", .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-2},
         &err));
-    report(b, tg_bench_best(train_step, b), 3 * forward_flops(b), 0, "");
+    report(b, tg_bench_best(train_step, b), 3 * forward_flops(b), 0, 0, "");
 }
 
 static tg_status ignore(void *arg, const tg_gen_result *r, tg_error *e) {
@@ -253,7 +255,7 @@ static void bench_decode(bench *b) {
                  steps = (2 * matrices + 2 * row) * b->new;
     char note[64];
     snprintf(note, sizeof note, "  %.0f new tokens/s", b->slots * b->new / seconds);
-    report(b, seconds, (prompts + steps) * b->slots, bytes * b->new, note);
+    report(b, seconds, (prompts + steps) * b->slots, prompts * b->slots, bytes * b->new, note);
 }
 
 /* A step reads the decoder's matrices, but not those that make keys and values of the source. */
@@ -268,7 +270,7 @@ static void bench_t5_decode(bench *b) {
     const double once = a->n_layers * (layer + 2 * C * C) * PROMPT;
     char note[64];
     snprintf(note, sizeof note, "  %.0f new tokens/s", b->slots * b->new / seconds);
-    report(b, seconds, 2 * (step * b->new + once) * b->slots,
+    report(b, seconds, 2 * (step * b->new + once) * b->slots, 2 * once * b->slots,
            (b->weights == TG_WEIGHT_PACKED_BF16 ? 2 : 4) * step * b->new, note);
 }
 
@@ -357,7 +359,7 @@ static void bench_head(bench *b) {
     const double flops = 2.0 * (double)rows * (double)C * (double)V;
     /* So many logits are not kept: backward makes them again, a fourth product. */
     report(b, tg_bench_best(backward ? head_both : head_forward, b), backward ? 4 * flops : flops,
-           0, "");
+           0, 0, "");
 }
 
 /* One name may be measured in several ways: the table sets them beside the peer's. */

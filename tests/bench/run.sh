@@ -11,7 +11,7 @@
 # Leaves in $BUILD/bench: results.jsonl, table.txt, table.md, machine.json and steps.txt (how long each part took).
 #
 # A benchmark is a program tests/bench/bench_NAME.c, a peer a script tests/bench/peer_NAME.sh: text on stdout; JSON lines there too (or
-# appended to $TEXTGEN_BENCH_JSON); exit 0, or 77 when it cannot run here. A line {"bench", "who", "seconds"[, "flops", "bytes",
+# appended to $TEXTGEN_BENCH_JSON); exit 0, or 77 when it cannot run here. A line {"bench", "who", "seconds"[, "flops", "first_flops", "bytes",
 # "peak_mb", "isa"]} takes part in the table (tests/support/bench_line.h). A peer that is missing or fails is noted; ours fails the run.
 set -u
 cd "$(dirname "$0")/../.." || exit 70

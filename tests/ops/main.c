@@ -89,20 +89,21 @@ static int run_selftest(ops_ctx *c) {
 
 static void show_limit(ops_ctx *c, const char *isa, int n) {
     double flops = ops_measure_flops(isa, n);
-    printf("limits, %d threads: %.1f GFLOP/s (%s multiply-add), %.1f GB/s (memory, y += a x)\n", n,
-           flops * 1e-9, isa, c->limit_bytes * 1e-9);
+    printf("limits, %d threads: %.1f GFLOP/s (%s multiply-add), memory %.1f GB/s (y += a x), %.1f "
+           "(read)\n",
+           n, flops * 1e-9, isa, c->limit_bytes.update * 1e-9, c->limit_bytes.read * 1e-9);
     if (!strcmp(isa, ops_isa_chosen())) c->limit_flops = flops;
     if (c->json)
         fprintf(c->json,
                 "{\"bench\":\"limits\",\"threads\":%d,\"isa\":\"%s\",\"gflops\":%.4g,\"gb_per_s\":"
-                "%.4g}\n",
-                n, isa, flops * 1e-9, c->limit_bytes * 1e-9);
+                "%.4g,\"read_gb_per_s\":%.4g}\n",
+                n, isa, flops * 1e-9, c->limit_bytes.update * 1e-9, c->limit_bytes.read * 1e-9);
 }
 
 static int run_limits(ops_ctx *c) {
     int n = c->n_subjects ? tg_team_size(c->subject[0]->team) : 1;
     for (int threads = 1; threads <= n; threads += n > 1 ? n - 1 : 1) {
-        c->limit_bytes = ops_measure_bandwidth(threads);
+        c->limit_bytes = ops_measure_memory(threads);
         for (int i = 0; ops_isa(i); i++) show_limit(c, ops_isa(i), threads);
     }
     if (c->json) fclose(c->json);
@@ -112,7 +113,7 @@ static int run_limits(ops_ctx *c) {
 
 static int run_perf(ops_ctx *c) {
     int n = c->n_subjects ? tg_team_size(c->subject[0]->team) : 1;
-    c->limit_bytes = ops_measure_bandwidth(n);
+    c->limit_bytes = ops_measure_memory(n);
     show_limit(c, ops_isa_chosen(), n);
     for (size_t i = 0; i < TG_COUNT_OF(suites); i++) suites[i]->perf(c);
     if (c->json) fclose(c->json);

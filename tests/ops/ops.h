@@ -43,6 +43,11 @@ struct ops_problem {
     tg_rng rng;
 };
 
+/* Bytes a second: y += a x, counted as two reads and a write; reading alone. */
+typedef struct tg_op_memory {
+    double update, read;
+} tg_op_memory;
+
 /* What to run and the tally. */
 typedef struct ops_ctx {
     const char *only_op, *backend; /* filters; NULL: all */
@@ -54,7 +59,8 @@ typedef struct ops_ctx {
     tg_backend *subject[8]; /* backends under test */
     int n_subjects;
     FILE *json;
-    double limit_flops, limit_bytes; /* per second, at this number of threads */
+    double limit_flops; /* per second, at this number of threads */
+    tg_op_memory limit_bytes;
 } ops_ctx;
 
 typedef struct ops_suite {
@@ -111,7 +117,7 @@ void ops_share(ops_problem *forward, ops_problem *backward);
 void ops_perf(ops_ctx *c, ops_problem *p);
 /* Measured on n threads. */
 double ops_measure_flops(const char *isa, int threads);
-double ops_measure_bandwidth(int threads);
+tg_op_memory ops_measure_memory(int threads);
 const char *ops_isa(int i); /* the instruction sets with a limit of their own; NULL: no more */
 const char *ops_isa_chosen(void); /* what f32 runs on: $TEXTGEN_CPU_ISA, else the best */
 

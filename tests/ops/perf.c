@@ -34,7 +34,7 @@ void ops_perf(ops_ctx *c, ops_problem *p) {
             printf(" %8.1f GFLOP/s %3.0f %%", gflops, 100e9 * gflops / c->limit_flops);
         else
             printf(" %8s         %5s", "", "");
-        if (gbs > 0) printf(" %7.1f GB/s %4.0f %%", gbs, 100e9 * gbs / c->limit_bytes);
+        if (gbs > 0) printf(" %7.1f GB/s %4.0f %%", gbs, 100e9 * gbs / c->limit_bytes.update);
         printf("\n");
         fflush(stdout);
         if (c->json)

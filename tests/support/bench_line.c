@@ -28,9 +28,9 @@ double tg_bench_best(void (*run)(void *arg), void *arg) {
 
 void tg_bench_line(const tg_bench_result *r) {
     printf("json {\"bench\": \"%s\", \"who\": \"%s\", \"seconds\": %.6g, \"flops\": %.6g, "
-           "\"bytes\": %.6g, \"peak_mb\": %.1f, \"isa\": \"%s\"}\n",
-           r->name, r->who ? r->who : "textgen", r->seconds, r->flops, r->bytes, r->peak_mb,
-           r->isa ? r->isa : "");
+           "\"bytes\": %.6g, \"first_flops\": %.6g, \"peak_mb\": %.1f, \"isa\": \"%s\"}\n",
+           r->name, r->who ? r->who : "textgen", r->seconds, r->flops, r->bytes, r->first_flops,
+           r->peak_mb, r->isa ? r->isa : "");
     fflush(stdout);
 }
 

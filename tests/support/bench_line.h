@@ -12,7 +12,8 @@
 typedef struct tg_bench_result {
     const char *name;    /* the same as the peer's */
     double seconds;      /* of one run */
-    double flops, bytes; /* what the run must do at least; 0: no limit of that kind is known */
+    double flops, bytes; /* at least to multiply, and to read; 0: no such limit is known */
+    double first_flops;  /* of flops: of a phase that reads little, before the one that reads (prompts) */
     double peak_mb;      /* memory; 0: not measured */
     const char *who;     /* NULL: "textgen" */
     const char *

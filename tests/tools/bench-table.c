@@ -1,7 +1,8 @@
 /* bench-table [--markdown] RESULTS.jsonl [PREFIX…]: a line for each case: ours, the best peer's, how many times faster we are, what the
- * machine would need at least (multiply-adds of the instructions used, or memory bandwidth, whichever takes longer), our share of that,
+ * machine would need at least (multiply-adds of the instructions used, or reading memory, whichever takes longer), our share of that,
  * and peak memory; all from one run. PREFIX: only cases that begin so. The limits measured several times: the highest counts. */
 #include <jansson.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@ enum { MAX_LINES = 4096, MAX_ISAS = 8, TEXT = 240 };
 
 typedef struct line {
     const char *name, *who, *isa;
-    double seconds, flops, bytes, peak_mb;
+    double seconds, flops, bytes, first_flops, peak_mb;
 } line;
 
 typedef struct isa_limit {
@@ -25,7 +26,7 @@ typedef struct table {
     int n_objects, n_lines;
     isa_limit limits[MAX_ISAS]; /* with all threads */
     int n_limits, threads;
-    double gb_per_s; /* 0: not measured */
+    double gb_per_s, read_gb_per_s; /* y += a x, reading; 0: not measured */
     bool markdown;
     char **prefixes;
     int n_prefixes;
@@ -58,9 +59,10 @@ static void take_limit(table *t, const json_t *o) {
     const int threads = (int)number(o, "threads");
     const char *isa = string(o, "isa", "");
     if (threads < t->threads) return;
-    if (threads > t->threads) t->n_limits = 0, t->gb_per_s = 0;
+    if (threads > t->threads) t->n_limits = 0, t->gb_per_s = t->read_gb_per_s = 0;
     t->threads = threads;
-    if (number(o, "gb_per_s") > t->gb_per_s) t->gb_per_s = number(o, "gb_per_s");
+    t->gb_per_s = fmax(t->gb_per_s, number(o, "gb_per_s"));
+    t->read_gb_per_s = fmax(t->read_gb_per_s, number(o, "read_gb_per_s"));
     int i = 0;
     while (i < t->n_limits && strcmp(t->limits[i].isa, isa)) i++;
     if (i == MAX_ISAS) return;
@@ -87,7 +89,7 @@ static void take(table *t, const json_t *o) {
         const char *isa = ends_in(name, "_bf16") ? "avx512_bf16" : "";
         take_line(t, &(line){name, string(o, "who", "textgen"), string(o, "isa", isa),
                              number(o, "seconds"), number(o, "flops"), number(o, "bytes"),
-                             number(o, "peak_mb")});
+                             number(o, "first_flops"), number(o, "peak_mb")});
     }
 }
 
@@ -118,9 +120,10 @@ static double gflops_of(const table *t, const char *isa) {
 
 static double limit_seconds(const table *t, const line *l) {
     const double gflops = gflops_of(t, l->isa);
-    double fma = gflops > 0 ? l->flops / (gflops * 1e9) : 0;
-    double memory = t->gb_per_s > 0 ? l->bytes / (t->gb_per_s * 1e9) : 0;
-    return fma > memory ? fma : memory;
+    const double first = gflops > 0 ? l->first_flops / (gflops * 1e9) : 0;
+    const double rest = gflops > 0 ? (l->flops - l->first_flops) / (gflops * 1e9) : 0;
+    const double memory = t->read_gb_per_s > 0 ? l->bytes / (t->read_gb_per_s * 1e9) : 0;
+    return first + fmax(rest, memory);
 }
 
 /* A peer may answer a bf16 case in f32: whoever has both takes the faster. */
@@ -236,7 +239,7 @@ static void print_limits(const table *t) {
     printf("Limits of this machine, %d threads, in this run: ", t->threads);
     for (int i = 0; i < t->n_limits; i++)
         printf("%.0f GFLOP/s (%s), ", t->limits[i].gflops, t->limits[i].isa);
-    printf("%.1f GB/s of memory.\n", t->gb_per_s);
+    printf("memory %.1f GB/s (y += a x), %.1f (read).\n", t->gb_per_s, t->read_gb_per_s);
     if (t->markdown) printf("\n");
 }
 
