@@ -6,6 +6,7 @@
 #include "env-server/cli/commands.h"
 #include "env-server/cli/load.h"
 #include "env-server/env/env.h"
+#include "proto/split.h"
 
 #include <stdio.h>
 #include <string.h>

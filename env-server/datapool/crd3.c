@@ -6,6 +6,7 @@
 #include "env-server/datapool/episodes.h"
 #include "env-server/datapool/rows.h"
 #include "env-server/datapool/rowtext.h"
+#include "proto/split.h"
 
 #include <inttypes.h>
 #include <stdio.h>

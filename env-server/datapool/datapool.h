@@ -61,7 +61,4 @@ tg_status tg_datapool_get(const tg_datapool *p, uint64_t i, tg_arena *arena, tg_
                           tg_error *err) TG_MUST_CHECK;
 uint64_t tg_datapool_digest(const tg_datapool *p);
 
-const char *tg_split_name(tg_split split); /* "train", "val", "test" */
-bool tg_split_parse(const char *name, tg_split *out);
-
 #endif

@@ -7,6 +7,7 @@
 #include "common/base/str.h"
 #include "common/config/locate.h"
 #include "env-server/datapool/table/files.h"
+#include "proto/split.h"
 
 #include <ctype.h>
 #include <stdlib.h>

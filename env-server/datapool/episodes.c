@@ -9,6 +9,7 @@
 #include "common/base/hash.h"
 #include "common/base/log.h"
 #include "env-server/datapool/table/files.h"
+#include "proto/split.h"
 
 #include <pthread.h>
 #include <stdio.h>

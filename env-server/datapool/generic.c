@@ -6,6 +6,7 @@
 #include "env-server/datapool/generic_impl.h"
 #include "env-server/datapool/rows.h"
 #include "env-server/datapool/template.h"
+#include "proto/split.h"
 
 #include <inttypes.h>
 #include <string.h>

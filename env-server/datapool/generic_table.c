@@ -6,6 +6,7 @@
 #include "env-server/datapool/generic_impl.h"
 #include "env-server/datapool/table/files.h"
 #include "env-server/datapool/template.h"
+#include "proto/split.h"
 
 #include <string.h>
 

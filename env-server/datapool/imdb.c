@@ -9,6 +9,7 @@
 #include "env-server/datapool/rows.h"
 #include "env-server/datapool/rowtext.h"
 #include "env-server/datapool/table/files.h"
+#include "proto/split.h"
 
 #include <string.h>
 

@@ -61,18 +61,3 @@ tg_status tg_datapool_get(const tg_datapool *p, uint64_t i, tg_arena *arena, tg_
 uint64_t tg_datapool_digest(const tg_datapool *p) {
     return p->ops && p->ops->digest ? p->ops->digest(p->state) : 0;
 }
-
-static const char *const split_names[] = {"", "train", "val", "test"};
-
-const char *tg_split_name(tg_split split) {
-    return split >= TG_SPLIT_TRAIN && split <= TG_SPLIT_TEST ? split_names[split] : "?";
-}
-
-bool tg_split_parse(const char *name, tg_split *out) {
-    for (int i = TG_SPLIT_TRAIN; i <= TG_SPLIT_TEST; i++)
-        if (!strcmp(name, split_names[i])) {
-            *out = (tg_split)i;
-            return true;
-        }
-    return false;
-}

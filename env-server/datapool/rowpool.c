@@ -8,6 +8,7 @@
 #include "common/base/map.h"
 #include "common/base/rng.h"
 #include "env-server/datapool/pyliteral.h"
+#include "proto/split.h"
 
 #include <inttypes.h>
 #include <string.h>

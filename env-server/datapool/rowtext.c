@@ -2,6 +2,7 @@
 #include "env-server/datapool/rowtext.h"
 
 #include "common/base/str.h"
+#include "proto/split.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -8,6 +8,7 @@
 #include "env-server/datapool/table/datafile.h"
 #include "env-server/datapool/table/files.h"
 #include "env-server/metric/pystr.h"
+#include "proto/split.h"
 
 #include <stdio.h>
 #include <string.h>

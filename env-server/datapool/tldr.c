@@ -6,6 +6,7 @@
 #include "env-server/datapool/rows.h"
 #include "env-server/datapool/rowtext.h"
 #include "env-server/metric/pystr.h"
+#include "proto/split.h"
 
 #include <inttypes.h>
 #include <stdio.h>

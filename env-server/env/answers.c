@@ -5,6 +5,7 @@
 #include "common/base/alloc.h"
 #include "common/base/check.h"
 #include "proto/limits.h"
+#include "proto/split.h"
 
 #include <math.h>
 #include <string.h>

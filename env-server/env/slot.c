@@ -5,6 +5,7 @@
 #include "common/base/hash.h"
 #include "env-server/datapool/datapool.h"
 #include "env-server/env/slot_internal.h"
+#include "proto/split.h"
 
 #include <math.h>
 #include <stdio.h>

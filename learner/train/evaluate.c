@@ -8,6 +8,7 @@
 #include "learner/train/memory_plan.h"
 #include "learner/train/perplexity.h"
 #include "proto/codec.h"
+#include "proto/split.h"
 
 #include <math.h>
 #include <string.h>
@@ -55,12 +56,12 @@ static tg_status add_all(evaluation *e, double epoch, tg_error *err) {
             return tg_fail(
                 err, TG_DATA,
                 "sample %s of %s has an empty prompt: the model needs at least one token",
-                e->samples.all[i]->id, tg_split_text(e->split));
+                e->samples.all[i]->id, tg_split_name(e->split));
         tg_status st = tg_generator_add(e->generator, i, prompt, n, e->run->seed, TG_RNG_EVAL,
                                         stream_number(epoch, e->split, i), err);
         if (st != TG_OK) {
             tg_error_prefix(err, "sample %s of %s: ", e->samples.all[i]->id,
-                            tg_split_text(e->split));
+                            tg_split_name(e->split));
             return st;
         }
     }
@@ -135,7 +136,7 @@ static tg_status report(evaluation *e, tg_model *m, const tg_metric_reply *reply
     if (st == TG_OK) st = add_perplexity(e, m, metrics, &n_metrics, err);
     if (st == TG_OK) {
         tg_track_evaluation r = {
-            epoch, tg_split_text(e->split), predictions, n, metrics, n_metrics, heading};
+            epoch, tg_split_name(e->split), predictions, n, metrics, n_metrics, heading};
         log_evaluation(&r);
         st = tg_track_send(e->run->track,
                            &(tg_track_event){.kind = TG_TRACK_EVALUATION, .evaluation = &r}, err);
@@ -152,7 +153,7 @@ tg_status tg_evaluate(tg_run *run, tg_model *m, tg_model *mask_model, tg_split s
     tg_status st = tg_split_samples_load(&e.samples, run->pool, split, err);
     if (st != TG_OK) return st;
     if (e.samples.n == 0) { /* a pool without this split */
-        tg_log_info("evaluate", "%s has no samples", tg_split_text(split));
+        tg_log_info("evaluate", "%s has no samples", tg_split_name(split));
         tg_split_samples_fini(&e.samples);
         return TG_OK;
     }

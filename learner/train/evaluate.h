@@ -8,7 +8,6 @@
  * TG_INTERRUPTED: a stop was requested; nothing was reported. */
 tg_status tg_evaluate(tg_run *run, tg_model *m, tg_model *mask_model, tg_split split, double epoch,
                       const char *heading, tg_error *err) TG_MUST_CHECK;
-const char *tg_split_text(tg_split split); /* "val" */
 
 /* All samples of a split, in chunks as the workers send them. */
 typedef struct tg_split_samples {

@@ -3,12 +3,9 @@
 #include "common/base/check.h"
 #include "learner/train/evaluate.h"
 #include "proto/codec.h"
+#include "proto/split.h"
 
 enum { CHUNK = 512 };
-
-const char *tg_split_text(tg_split split) {
-    return split == TG_SPLIT_TRAIN ? "train" : split == TG_SPLIT_VAL ? "val" : "test";
-}
 
 static tg_status take_chunk(tg_split_samples *s, tg_pool *pool, tg_split split, size_t total,
                             tg_error *err) {
@@ -19,7 +16,7 @@ static tg_status take_chunk(tg_split_samples *s, tg_pool *pool, tg_split split, 
     s->chunks[s->n_chunks++] = got;
     if (got->n != want)
         return tg_fail(err, TG_PROTOCOL, "a worker sent %zu samples of %s instead of %u", got->n,
-                       tg_split_text(split), want);
+                       tg_split_name(split), want);
     for (size_t i = 0; i < got->n; i++) s->all[s->n++] = &got->items[i];
     return TG_OK;
 }

@@ -5,6 +5,7 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "env-server/datapool/numpy.h"
+#include "proto/split.h"
 #include "tests/support/pool_case.h"
 
 #include <stdio.h>

@@ -3,6 +3,7 @@
 #include "common/base/alloc.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
+#include "proto/split.h"
 #include "tests/support/pool_case.h"
 #include "tests/support/tg_test.h"
 
