@@ -63,34 +63,39 @@ static tg_status check_part(const char *part, const char *const *args, tg_run_co
     return st;
 }
 
-static tg_status check_parts(tg_checked *out, tg_run_config *c, const char *const *args,
+/* args[n] is the learner's own flag, or NULL. */
+static tg_status check_parts(tg_checked *out, tg_run_config *c, const char **args, size_t n,
                              tg_error *err) {
     tg_node *sections[TG_COUNT_OF(parts)] = {0};
+    const char *own = args[n];
     tg_status st = TG_OK;
-    for (size_t i = 0; st == TG_OK && i < TG_COUNT_OF(parts); i++)
+    for (size_t i = 0; st == TG_OK && i < TG_COUNT_OF(parts); i++) {
+        args[n] = strcmp(parts[i], "textgen-learner") ? NULL : own;
         st = check_part(parts[i], args, c, &sections[i], &out->notes, err);
+    }
     if (st != TG_OK) return st;
     tg_run_config_json(c, (const tg_node *const *)sections, TG_COUNT_OF(parts), &out->resolved);
     return out->resolved.failed ? tg_fail_nomem(err, out->resolved.len) : TG_OK;
 }
 
 tg_status tg_check_config(tg_checked *out, const char *path, const char *const *overrides,
-                          size_t n_overrides, bool schema_only, tg_error *err) {
+                          size_t n_overrides, tg_check_for what, tg_error *err) {
     *out = (tg_checked){0};
     tg_run_config c;
     tg_status st = tg_run_config_load(&c, path, overrides, n_overrides, err);
     if (st != TG_OK) return st;
-    const char **args = tg_alloc_array(n_overrides + 5, sizeof *args);
+    const char **args = tg_alloc_array(n_overrides + 6, sizeof *args);
     if (args) {
         size_t n = 0;
         args[n++] = "check";
         args[n++] = "--config";
         args[n++] = path;
-        if (schema_only) args[n++] = "--schema-only";
+        if (what == TG_CHECK_SCHEMA) args[n++] = "--schema-only";
         for (size_t i = 0; i < n_overrides; i++) args[n++] = overrides[i];
-        st = check_parts(out, &c, args, err);
+        if (what == TG_CHECK_EVALUATE) args[n] = "--evaluation";
+        st = check_parts(out, &c, args, n, err);
     } else {
-        st = tg_fail_nomem(err, (n_overrides + 5) * sizeof *args);
+        st = tg_fail_nomem(err, (n_overrides + 6) * sizeof *args);
     }
     tg_free(args);
     tg_run_config_fini(&c);
@@ -106,8 +111,8 @@ void tg_checked_fini(tg_checked *c) {
 static int check_one(const char *path, const tg_args *args, bool schema_only, bool several) {
     tg_checked checked;
     tg_error err = {0};
-    tg_status st =
-        tg_check_config(&checked, path, args->overrides, args->n_overrides, schema_only, &err);
+    tg_status st = tg_check_config(&checked, path, args->overrides, args->n_overrides,
+                                   schema_only ? TG_CHECK_SCHEMA : TG_CHECK_TRAIN, &err);
     int code = tg_status_exit_code(st);
     if (several) {
         if (st == TG_OK)
