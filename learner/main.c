@@ -23,12 +23,17 @@ static int cmd_train(int argc, char **argv) {
     return tg_learner_train(argc, argv, die);
 }
 
+static int cmd_eval(int argc, char **argv) {
+    return tg_learner_eval(argc, argv, die);
+}
+
 static const struct command {
     const char *name;
     int (*run)(int argc, char **argv);
     const char *summary;
 } commands[] = {
     {"train", cmd_train, "Train with the workers that connect"},
+    {"eval", cmd_eval, "Metrics of a model, without training"},
     {"check", tg_learner_check, "Resolved settings and memory plan of a config"},
     {"list", tg_learner_list, "Algorithms, policies, optimizers … with their options"},
     {"generate", tg_cmd_generate, "Continue prompts with a model"},

@@ -1,5 +1,5 @@
 /* The table of commands and the dispatch over it. A row with a function runs here; a row with a binary is exec'ed with the same
- * arguments; a row with neither is known and says that it is not built. */
+ * arguments. */
 #include "common/cli/command.h"
 
 #include "common/base/alloc.h"
@@ -28,6 +28,7 @@ typedef struct command {
 
 static const command commands[] = {
     {"train", tg_cmd_train, NULL, "Train a model: starts workers and a learner on this machine"},
+    {"eval", tg_cmd_eval, NULL, "Metrics of a model on a config's data, without training"},
     {"check", tg_cmd_check, NULL, "Check configs; print the resolved config and the memory plan"},
     {"list", tg_cmd_list, NULL,
      "List rewards, metrics, data pools, algorithms … and their options"},
@@ -41,7 +42,6 @@ static const command commands[] = {
     {"detokenize", tg_cmd_detokenize, NULL, "Token ids to text"},
     {"tokenizer", tg_cmd_tokenizer, NULL, "Train a tokenizer"},
     {"gentext", tg_cmd_gentext, NULL, "Make training text for a small model"},
-    {"eval", NULL, NULL, "Evaluate a model with a config's metrics"},
     {"top", tg_cmd_top, NULL, "Watch workers, brokers and learners: slots, rates, lag"},
     {"health", tg_cmd_health, NULL, "Ask a running process whether it can do work"},
     {"keygen", tg_cmd_keygen, NULL, "Make keys for encrypted connections"},
@@ -49,25 +49,13 @@ static const command commands[] = {
     {"bench", NULL, ENV, "Throughput and latency of an environment server"},
 };
 
-static bool is_built(const command *c) {
-    return c->run || c->binary;
-}
-
 static void print_help(void) {
     printf("textgen fine-tunes language models with reinforcement learning.\n\n"
            "usage: textgen COMMAND [arguments] [--help]\n\ncommands:\n");
-    for (size_t i = 0; i < TG_COUNT_OF(commands); i++) {
-        if (is_built(&commands[i])) printf("  %-12s %s\n", commands[i].name, commands[i].summary);
-    }
-    printf("\nnot in this version:");
-    const char *separator = " ";
-    for (size_t i = 0; i < TG_COUNT_OF(commands); i++) {
-        if (is_built(&commands[i])) continue;
-        printf("%s%s", separator, commands[i].name);
-        separator = ", ";
-    }
+    for (size_t i = 0; i < TG_COUNT_OF(commands); i++)
+        printf("  %-12s %s\n", commands[i].name, commands[i].summary);
     printf(
-        "\n\nexamples:\n"
+        "\nexamples:\n"
         "  textgen train configs/increasing_numbers.yml --workers 2\n"
         "  textgen train configs/increasing_numbers.yml alg.args.n_epochs=2 --run-dir runs/first\n"
         "  textgen check configs/increasing_numbers.yml\n"
@@ -111,11 +99,7 @@ static int dispatch(int argc, char **argv) {
     for (size_t i = 0; i < TG_COUNT_OF(commands); i++) {
         const command *c = &commands[i];
         if (strcmp(c->name, argv[0]) != 0) continue;
-        if (c->run) return c->run(argc, argv);
-        if (c->binary) return exec_sibling(c, argc, argv);
-        fprintf(stderr, "textgen: the command \"%s\" is known, but not built into this version\n",
-                c->name);
-        return tg_status_exit_code(TG_UNSUPPORTED);
+        return c->run ? c->run(argc, argv) : exec_sibling(c, argc, argv);
     }
     return unknown_command(argv[0]);
 }

@@ -1,4 +1,4 @@
-/* The commands of `textgen`, and who runs each: this program, a sibling binary (git style), or a later version.
+/* The commands of `textgen`, and who runs each: this program, or a sibling binary (git style).
  *
  * A new command of our own is one function tg_cmd_<name> in common/cli/<name>.c, its line below, and one row in command.c. */
 #ifndef TG_CLI_COMMAND_H
@@ -8,6 +8,7 @@
 typedef int tg_command_fn(int argc, char **argv);
 
 tg_command_fn tg_cmd_train;
+tg_command_fn tg_cmd_eval;
 tg_command_fn tg_cmd_check;
 tg_command_fn tg_cmd_list;
 

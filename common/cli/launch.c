@@ -72,7 +72,8 @@ static tg_status supervise_at(const tg_launch *l, const meeting *m, const char *
                                                          m->flag, m->learner.data};
         for (int i = 0; i < TG_LAUNCH_FLAGS && l->flags[i]; i++) learner_argv[8 + i] = l->flags[i];
         const char *env_argv[] = {env, "--config", config, "--connect", m->worker.data, NULL};
-        st = tg_supervise(&(tg_run_plan){.learner = learner_argv,
+        st = tg_supervise(&(tg_run_plan){.name = l->name,
+                                         .learner = learner_argv,
                                          .worker = env_argv,
                                          .n_workers = m->n_workers,
                                          .worker_log = log},

@@ -21,10 +21,20 @@ enum { CONFIG_MAX = 16 << 20 };
 #define ANY "[A-Za-z0-9]"
 static const char SOCKET_DIRS[] = "/tmp/textgen-" ANY ANY ANY ANY ANY ANY; /* what mkdtemp makes */
 
-tg_status tg_run_dir_name(const char *config, char **dir, tg_error *err) {
-    const char *slash = strrchr(config, '/'), *stem = slash ? slash + 1 : config,
-               *dot = strrchr(stem, '.');
-    int len = dot && dot != stem ? (int)(dot - stem) : (int)strlen(stem);
+/* The last part of a path, without its extension and slashes behind it. */
+static const char *stem_of(const char *path, int *len) {
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/') end--;
+    size_t begin = end;
+    while (begin > 0 && path[begin - 1] != '/') begin--;
+    const char *stem = path + begin, *dot = memrchr(stem, '.', end - begin);
+    *len = dot && dot != stem ? (int)(dot - stem) : (int)(end - begin);
+    return stem;
+}
+
+tg_status tg_run_dir_name(const char *config, const char *suffix, char **dir, tg_error *err) {
+    int len;
+    const char *stem = stem_of(config, &len);
     time_t now = time(NULL);
     struct tm tm;
     char stamp[32] = "";
@@ -32,7 +42,7 @@ tg_status tg_run_dir_name(const char *config, char **dir, tg_error *err) {
     *dir = NULL;
     for (int n = 1; n < 1000; n++) {
         tg_buf name = {0};
-        tg_buf_printf(&name, "runs/%.*s-%s", len, stem, stamp);
+        tg_buf_printf(&name, "runs/%.*s%s-%s", len, stem, suffix, stamp);
         if (n > 1) tg_buf_printf(&name, "-%d", n);
         *dir = tg_buf_take(&name);
         if (!*dir) return tg_fail_nomem(err, strlen(config));
@@ -40,7 +50,8 @@ tg_status tg_run_dir_name(const char *config, char **dir, tg_error *err) {
         tg_free(*dir);
         *dir = NULL;
     }
-    return tg_fail(err, TG_IO, "runs/%.*s-%s: too many runs of this name", len, stem, stamp);
+    return tg_fail(err, TG_IO, "runs/%.*s%s-%s: too many runs of this name", len, stem, suffix,
+                   stamp);
 }
 
 /* How many entries besides those named. */

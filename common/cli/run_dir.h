@@ -7,8 +7,9 @@
 
 #include <stdbool.h>
 
-/* "runs/<config stem>-<YYYYmmdd-HHMMSS>", with "-2", "-3" … when that exists. Returns owned text (tg_free). */
-tg_status tg_run_dir_name(const char *config, char **dir, tg_error *err) TG_MUST_CHECK;
+/* "runs/<config stem><suffix>-<YYYYmmdd-HHMMSS>", with "-2", "-3" … when that exists. Returns owned text (tg_free). */
+tg_status tg_run_dir_name(const char *config, const char *suffix, char **dir,
+                          tg_error *err) TG_MUST_CHECK;
 
 /* True when the folder exists and is not empty. */
 bool tg_run_dir_in_use(const char *dir);

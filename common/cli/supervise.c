@@ -58,14 +58,14 @@ typedef struct supervisor {
     bool code_set;
 } supervisor;
 
-static void say(const char *fmt, ...) TG_PRINTF(1, 2);
-static void say(const char *fmt, ...) {
+static void say(const supervisor *s, const char *fmt, ...) TG_PRINTF(2, 3);
+static void say(const supervisor *s, const char *fmt, ...) {
     char line[512];
     va_list args;
     va_start(args, fmt);
     vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
-    fprintf(stderr, "textgen train: %s\n", line);
+    fprintf(stderr, "%s: %s\n", s->plan->name, line);
 }
 
 static void set_code(supervisor *s, int code) {
@@ -113,7 +113,7 @@ static void kill_everything(supervisor *s) {
 static void deadline_passed(supervisor *s) {
     s->deadline = 0;
     if (s->phase == STOP_LEARNER)
-        say("the learner did not end in %d s: killing it", LEARNER_STOP_MS / 1000);
+        say(s, "the learner did not end in %d s: killing it", LEARNER_STOP_MS / 1000);
     if (s->phase == STOP_LEARNER && s->learner) kill(s->learner, SIGKILL);
     if (s->phase == STOP_WORKERS) signal_workers(s, SIGKILL);
 }
@@ -174,12 +174,13 @@ static void worker_died(supervisor *s, int i, int status) {
     int code = tg_child_code(status);
     uint64_t now = tg_clock_ms();
     if (is_hopeless(code)) {
-        say("worker %d ended with %s: the run cannot go on", i, fate);
+        say(s, "worker %d ended with %s: the run cannot go on", i, fate);
         give_up(s, code);
         return;
     }
     if (!count_restart(s, now)) {
-        say("worker %d ended with %s; %d restarts in %d s are too many: the run ends (%s has the "
+        say(s,
+            "worker %d ended with %s; %d restarts in %d s are too many: the run ends (%s has the "
             "details)",
             i, fate, RESTARTS_MAX, RESTART_WINDOW_MS / 1000, s->plan->worker_log);
         give_up(s, tg_status_exit_code(TG_UNAVAILABLE));
@@ -191,7 +192,7 @@ static void worker_died(supervisor *s, int i, int status) {
         TG_MIN((uint64_t)BACKOFF_FIRST_MS << TG_MIN(w->deaths, 10u), (uint64_t)BACKOFF_MAX_MS);
     /* A worker also ends, with 0, when the learner says goodbye: leave the learner time to end, too. */
     w->restart_at = now + (code ? delay : (uint64_t)BACKOFF_MAX_MS);
-    if (code) say("worker %d ended with %s; starting it again", i, fate);
+    if (code) say(s, "worker %d ended with %s; starting it again", i, fate);
 }
 
 static void restart_due(supervisor *s) {
@@ -200,7 +201,7 @@ static void restart_due(supervisor *s) {
         if (!s->workers[i].restart_at || s->workers[i].restart_at > now) continue;
         tg_error err = {0};
         if (start_worker(s, i, &err) == TG_OK) continue;
-        say("worker %d: %s", i, err.msg);
+        say(s, "worker %d: %s", i, err.msg);
         give_up(s, tg_status_exit_code(err.status));
     }
 }
@@ -212,7 +213,7 @@ static void learner_ended(supervisor *s, int status) {
     if (WIFSIGNALED(status)) {
         char fate[64];
         tg_child_fate(status, fate, sizeof fate);
-        if (s->phase == RUNNING) say("the learner was ended by %s", fate);
+        if (s->phase == RUNNING) say(s, "the learner was ended by %s", fate);
     }
     set_code(s, tg_child_code(status));
     stop_workers(s);
@@ -247,7 +248,7 @@ static void take_signals(supervisor *s) {
         if (sig == SIGTSTP) {
             pause_all(s);
         } else if (s->phase == RUNNING) {
-            say("%s: stopping (once more to stop at once)",
+            say(s, "%s: stopping (once more to stop at once)",
                 sig == SIGINT ? "interrupted" : strsignal(sig));
             s->asked = tg_clock_ms();
             stop_learner(s, sig == SIGHUP ? SIGTERM : sig);

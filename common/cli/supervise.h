@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 
 typedef struct tg_run_plan {
+    const char *name;           /* of the command, for messages */
     const char *const *learner; /* argv, NULL-terminated; argv[0] is a path */
     const char *const *worker;
     int n_workers;

@@ -63,7 +63,7 @@ static tg_status choose_run_dir(train *t, tg_error *err) {
     } else if (t->resume) {
         return tg_fail(err, TG_USAGE, "--resume needs the run: --run-dir DIR");
     } else {
-        return tg_run_dir_name(t->config, &t->run_dir, err);
+        return tg_run_dir_name(t->config, "", &t->run_dir, err);
     }
     return t->run_dir ? TG_OK : tg_fail_nomem(err, 0);
 }

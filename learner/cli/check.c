@@ -48,8 +48,8 @@ static tg_status check_weights(const tg_run_config *c, const tg_train_settings *
     return st == TG_OK ? st : tg_node_blame(tg_node_at(c->root, key), key, st, err);
 }
 
-static tg_status plan_memory(const tg_run_config *c, const tg_train_settings *s, tg_buf *out,
-                             tg_error *err) {
+static tg_status plan_memory(const tg_run_config *c, const tg_train_settings *s, bool evaluation,
+                             tg_buf *out, tg_error *err) {
     tg_tokenizer *tokenizer = NULL;
     tg_arch arch = {0};
     char *folder = NULL;
@@ -72,7 +72,8 @@ static tg_status plan_memory(const tg_run_config *c, const tg_train_settings *s,
                              .max_prompt = (int)prompt,
                              .max_new = (int)new_tokens,
                              .positions = positions,
-                             .uneven = true};
+                             .uneven = true,
+                             .evaluation = evaluation};
     tg_memory_plan plan;
     st = tg_memory_plan_make(&plan, s, &arch, &facts, err);
     if (st != TG_OK) return st;
@@ -81,14 +82,15 @@ static tg_status plan_memory(const tg_run_config *c, const tg_train_settings *s,
     return tg_memory_plan_check(&plan, c->learner.memory_limit_bytes, err);
 }
 
-static tg_status check(const char *config, const tg_args *args, bool schema_only, tg_error *err) {
+static tg_status check(const char *config, const tg_args *args, bool schema_only, bool evaluation,
+                       tg_error *err) {
     tg_run_config c;
     tg_status st = tg_run_config_load(&c, config, args->overrides, args->n_overrides, err);
     if (st != TG_OK) return st;
     tg_train_settings s;
     tg_buf json = {0}, notes = {0};
     st = tg_train_settings_read(&s, c.root, schema_only, &c.arena, err);
-    if (st == TG_OK && !schema_only) st = plan_memory(&c, &s, &notes, err);
+    if (st == TG_OK && !schema_only) st = plan_memory(&c, &s, evaluation, &notes, err);
     if (st == TG_OK && s.missing[0]) tg_buf_printf(&notes, "note: %s\n", s.missing);
     if (st == TG_OK) tg_train_settings_unused(&s, c.root, &notes);
     if (notes.data) fputs(notes.data, stderr);
@@ -107,11 +109,13 @@ static tg_status check(const char *config, const tg_args *args, bool schema_only
 
 int tg_learner_check(int argc, char **argv) {
     const char *config = NULL;
-    bool schema_only = false;
-    const tg_flag flags[] = {{"config", TG_FLAG_STR, &config, "FILE", "The config."},
-                             {"schema-only", TG_FLAG_SWITCH, &schema_only, NULL,
-                              "Keys, types and ranges only; models need not exist."},
-                             {0}};
+    bool schema_only = false, evaluation = false;
+    const tg_flag flags[] = {
+        {"config", TG_FLAG_STR, &config, "FILE", "The config."},
+        {"schema-only", TG_FLAG_SWITCH, &schema_only, NULL,
+         "Keys, types and ranges only; models need not exist."},
+        {"evaluation", TG_FLAG_SWITCH, &evaluation, NULL, "The memory plan of evaluations alone."},
+        {0}};
     const tg_args_spec spec = {
         .name = "textgen-learner check",
         .usage = "--config FILE [--schema-only] [key=value…]",
@@ -125,7 +129,7 @@ int tg_learner_check(int argc, char **argv) {
         return tg_args_report("textgen-learner", &err);
     tg_status st = TG_OK;
     if (!args.help)
-        st = config ? check(config, &args, schema_only, &err)
+        st = config ? check(config, &args, schema_only, evaluation, &err)
                     : tg_fail(&err, TG_USAGE, "--config FILE is missing");
     tg_args_fini(&args);
     return st == TG_OK ? 0 : tg_args_report("textgen-learner", &err);

@@ -8,5 +8,7 @@ int tg_learner_check(int argc, char **argv);
 int tg_learner_list(int argc, char **argv);
 /* Trains. `die` ends the process at once (a second signal, or a parent that is gone). */
 int tg_learner_train(int argc, char **argv, void (*die)(int exit_code));
+/* Evaluates without training; likewise. */
+int tg_learner_eval(int argc, char **argv, void (*die)(int exit_code));
 
 #endif

@@ -164,7 +164,7 @@ static tg_status progress_send(void *state, const tg_track_event *event, tg_erro
     if (event->kind == TG_TRACK_PROGRESS) show_progress(p, event->progress);
     if (event->kind == TG_TRACK_EVALUATION && event->evaluation->heading)
         show_samples(p, event->evaluation);
-    return event->kind == TG_TRACK_FINISH ? show_end(p, err) : TG_OK;
+    return event->kind == TG_TRACK_FINISH && p->run->curve_file ? show_end(p, err) : TG_OK;
 }
 
 const tg_tracker_ops tgi_track_progress = {

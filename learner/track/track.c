@@ -15,7 +15,7 @@ struct tg_track {
 /* Files first: what follows may read them. */
 const tg_tracker_ops *const *tg_tracker_list(void) {
     static const tg_tracker_ops *const all[] = {&tgi_track_jsonl, &tgi_track_svg,
-                                                &tgi_track_progress, NULL};
+                                                &tgi_track_progress, &tgi_track_results, NULL};
     return all;
 }
 

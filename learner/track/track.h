@@ -23,9 +23,10 @@ typedef struct tg_track_run {
     const char *title; /* of pictures: algorithm and model */
     const char *unit;  /* "iteration" or "step" */
     /* the curve drawn on the terminal at the end: file of the run folder, key, key of x (NULL: the
-     * line's number) */
+     * line's number); curve_file NULL: none */
     const char *curve_file, *curve_key, *curve_x;
     int64_t n_samples_shown;
+    enum { TG_RESULTS_NONE, TG_RESULTS_TABLE, TG_RESULTS_JSON } results; /* on stdout */
     bool terminal; /* progress may rewrite its line */
     bool quiet;    /* nothing on the terminal */
 } tg_track_run;
@@ -47,6 +48,7 @@ typedef struct tg_track_metric {
     bool has_corpus;
     double corpus;
     const double *samples; /* one per prediction, or NULL */
+    const char *error;     /* why there is no value; NULL: nothing went wrong */
 } tg_track_metric;
 
 typedef struct tg_track_evaluation {
@@ -97,6 +99,6 @@ tg_status tg_track_send(tg_track *t, const tg_track_event *event, tg_error *err)
 void tg_track_close(tg_track **t);
 
 /* The trackers, each in its own file. */
-extern const tg_tracker_ops tgi_track_jsonl, tgi_track_progress, tgi_track_svg;
+extern const tg_tracker_ops tgi_track_jsonl, tgi_track_progress, tgi_track_svg, tgi_track_results;
 
 #endif

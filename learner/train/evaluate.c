@@ -3,6 +3,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "learner/policy/generate.h"
 #include "learner/train/memory_plan.h"
@@ -20,8 +21,28 @@ typedef struct evaluation {
     tg_split split;
     tg_split_samples samples;
     tg_generation *generated; /* (n); tokens owned */
+    size_t done;
+    double told_s; /* when the last progress was */
     tg_generator *generator;
 } evaluation;
+
+/* Of a run that does nothing else. */
+static tg_status tell_progress(evaluation *e, tg_error *err) {
+    const double now = tg_clock_seconds(), unknown = (double)NAN;
+    const bool last = ++e->done == e->samples.n;
+    if (!e->run->opts.evaluation || (!last && now - e->told_s < 0.2)) return TG_OK;
+    e->told_s = now;
+    const tg_track_progress p = {.done = (int64_t)e->done,
+                                 .total = (int64_t)e->samples.n,
+                                 .reward = unknown,
+                                 .kl = unknown,
+                                 .kl_coeff = unknown,
+                                 .loss = unknown,
+                                 .tokens_per_s = unknown,
+                                 .seconds_left = unknown};
+    return tg_track_send(e->run->track,
+                         &(tg_track_event){.kind = TG_TRACK_PROGRESS, .progress = &p}, err);
+}
 
 static tg_status on_generated(void *arg, const tg_gen_result *g, tg_error *err) {
     evaluation *e = arg;
@@ -30,7 +51,7 @@ static tg_status on_generated(void *arg, const tg_gen_result *g, tg_error *err) 
     memcpy(copy, g->tokens, (size_t)g->n * sizeof *copy);
     e->generated[g->id] = (tg_generation){
         .sample = e->samples.all[g->id]->index, .tokens = copy, .n_tokens = (size_t)g->n};
-    return TG_OK;
+    return tell_progress(e, err);
 }
 
 /* The last tokens of a prompt that is too long, or the first: as alg.policy.args.prompt_truncation_side says. */
@@ -109,7 +130,8 @@ static tg_status add_perplexity(evaluation *e, tg_model *m, tg_track_metric *met
     tg_status st = tg_perplexity_of_split(e->run, m, &e->samples, &value, err);
     if (st == TG_NOMEM || st == TG_INTERRUPTED) return st;
     if (st != TG_OK) tg_log_warn("evaluate", "%s has no value: %s", TG_PERPLEXITY_KEY, err->msg);
-    metrics[(*n)++] = (tg_track_metric){TG_PERPLEXITY_KEY, st == TG_OK, value, NULL};
+    metrics[(*n)++] = (tg_track_metric){TG_PERPLEXITY_KEY, st == TG_OK, value, NULL,
+                                        st == TG_OK ? NULL : err->msg};
     return TG_OK;
 }
 
@@ -130,8 +152,9 @@ static tg_status report(evaluation *e, tg_model *m, const tg_metric_reply *reply
     for (size_t k = 0; st == TG_OK && k < reply->n_values; k++) {
         const tg_metric_value *v = &reply->values[k];
         if (v->error[0]) tg_log_warn("evaluate", "%s has no value: %s", v->key, v->error);
-        metrics[k] = (tg_track_metric){v->key, v->has_corpus, v->corpus,
-                                       v->n_samples == n ? v->samples : NULL};
+        metrics[k] =
+            (tg_track_metric){v->key, v->has_corpus, v->corpus,
+                              v->n_samples == n ? v->samples : NULL, v->error[0] ? v->error : NULL};
     }
     if (st == TG_OK) st = add_perplexity(e, m, metrics, &n_metrics, err);
     if (st == TG_OK) {

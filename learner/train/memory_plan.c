@@ -202,6 +202,14 @@ static void plan_supervised(tg_memory_plan *p, const tg_train_settings *s, const
     add_workspace(p, s, arch, caps, tg_pass_mode_of(s), 0);
 }
 
+/* The model as it is read. */
+static void plan_weights(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
+                         const tg_memory_facts *f) {
+    add(p, "parameters", TG_PHASE_ALWAYS, SMALLER, tg_stock_bytes(tg_model_bytes(arch, 0)));
+    const int64_t prompts = (int64_t)s->eval.eval_batch_size * f->max_prompt;
+    add_workspace(p, s, arch, (tg_pass_caps){0}, TG_PASS_SCORE, prompts);
+}
+
 static int positions_of(const tg_arch *arch, const tg_memory_facts *f) {
     return f->positions ? f->positions : arch->max_positions;
 }
@@ -235,7 +243,9 @@ tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, con
             "env.args.max_prompt_length or max_episode_length",
             max_prompt, max_new, positions);
     p->n_params = tg_model_bytes(arch, 0) / sizeof(float);
-    if (s->supervised)
+    if (f->evaluation)
+        plan_weights(p, s, arch, f);
+    else if (s->supervised)
         plan_supervised(p, s, arch, f);
     else
         plan_on_policy(p, s, arch, f);
@@ -243,8 +253,9 @@ tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, con
     /* as it is, and what it touches later: code, stacks, small things on the heap */
     add(p, "program", TG_PHASE_ALWAYS, SMALLER, status_bytes("VmRSS:") + GROWTH_BYTES);
     /* a piece of a checkpoint on its way, and one that is read again */
-    add(p, "files", TG_PHASE_ALWAYS, SMALLER,
-        TG_MIN(p->n_params * sizeof(float), (uint64_t)FILE_BYTES));
+    if (!f->evaluation)
+        add(p, "files", TG_PHASE_ALWAYS, SMALLER,
+            TG_MIN(p->n_params * sizeof(float), (uint64_t)FILE_BYTES));
     add_up(p);
     p->available = memory_available();
     return TG_OK;

@@ -48,9 +48,10 @@ typedef struct tg_memory_facts {
     bool uneven;          /* prompts are not all as long, or episodes may end before max_new */
     uint64_t n_evaluated; /* samples of the largest split that is evaluated */
     const tg_pass_caps *supervised; /* passes of its steps */
+    bool evaluation;                /* nothing is trained */
 } tg_memory_facts;
 
-/* A whole config's plan: on-policy or supervised. arch: of the model that is trained. */
+/* A whole config's plan: on-policy, supervised or of evaluations alone. arch: of the model that is trained. */
 tg_status tg_memory_plan_make(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
                               const tg_memory_facts *f, tg_error *err) TG_MUST_CHECK;
 void tg_memory_plan_print(const tg_memory_plan *p, tg_buf *out);

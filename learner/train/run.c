@@ -140,6 +140,14 @@ static tg_status open_track(tg_run *run, tg_error *err) {
                       .n_samples_shown = s->eval.n_samples_shown,
                       .terminal = isatty(STDERR_FILENO) == 1,
                       .quiet = getenv("TEXTGEN_QUIET") != NULL};
+    const tg_eval_opts *e = run->opts.evaluation;
+    if (e) {
+        snprintf(run->title, sizeof run->title, "evaluation of %s",
+                 model ? model : "a fresh model");
+        t.unit = "sample";
+        t.curve_file = NULL;
+        t.results = e->json ? TG_RESULTS_JSON : TG_RESULTS_TABLE;
+    }
     return tg_track_open(&run->track, &t, err);
 }
 
@@ -172,7 +180,8 @@ tg_status tg_run_open(tg_run *run, const tg_run_opts *opts, tg_error *err) {
     if (st == TG_OK) st = open_pool(run, err);
     if (st == TG_OK) st = tg_run_settle_generation(run, err);
     if (st == TG_OK) st = find_special(run, err);
-    if (st == TG_OK && !run->settings->supervised) st = tg_run_plan_memory(run, NULL, err);
+    if (st == TG_OK && (opts->evaluation || !run->settings->supervised))
+        st = tg_run_plan_memory(run, NULL, err);
     if (st == TG_OK) {
         run->digest = run_digest(run);
         st = open_track(run, err);

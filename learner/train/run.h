@@ -16,9 +16,16 @@
 #include "learner/train/memory_plan.h"
 #include "learner/train/operations.h"
 #include "learner/train/settings.h"
+#include "proto/split.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* A run that only evaluates. */
+typedef struct tg_eval_opts {
+    tg_split_list splits;
+    bool json; /* results as JSON, not as a table */
+} tg_eval_opts;
 
 typedef struct tg_run_opts {
     const tg_run_config *config;
@@ -28,6 +35,7 @@ typedef struct tg_run_opts {
     tg_security_opts security;  /* likewise, as a whole when a key is given */
     tg_ops_opts ops;            /* HTTP port, log */
     bool resume, overwrite;
+    const tg_eval_opts *evaluation; /* NULL: the run trains */
     const tg_halt *halt;
 } tg_run_opts;
 
@@ -63,8 +71,10 @@ void tg_run_close(tg_run *run);
 /* The trainers. TG_INTERRUPTED: stopped by a signal, a checkpoint was written. */
 tg_status tg_train_on_policy(tg_run *run, tg_error *err) TG_MUST_CHECK;
 tg_status tg_train_supervised(tg_run *run, tg_error *err) TG_MUST_CHECK;
+/* opts.evaluation: its splits, in order. TG_NOINPUT when the data has not all of them. */
+tg_status tg_run_evaluate(tg_run *run, tg_error *err) TG_MUST_CHECK;
 
-/* Makes, logs and checks the memory plan: tg_run_open of an on-policy run, of others the trainer that knows its passes. */
+/* Makes, logs and checks the memory plan: tg_run_open, but of supervised training the trainer that knows its passes. */
 tg_status tg_run_plan_memory(tg_run *run, const tg_pass_caps *supervised,
                              tg_error *err) TG_MUST_CHECK;
 

@@ -24,6 +24,14 @@ static tg_status look_at_prompts(tg_run *run, tg_memory_facts *f, tg_error *err)
     return st;
 }
 
+/* Samples of the largest split. */
+static uint64_t most_evaluated(const tg_run *run) {
+    const tg_split_list *splits = &run->opts.evaluation->splits;
+    uint64_t most = 0;
+    for (int i = 0; i < splits->n; i++) most = TG_MAX(most, run->spec->n_samples[splits->v[i]]);
+    return most;
+}
+
 tg_status tg_run_plan_memory(tg_run *run, const tg_pass_caps *supervised, tg_error *err) {
     const tg_env_spec *spec = run->spec;
     const tg_gen_settings *gen = &run->rollout_gen;
@@ -34,9 +42,12 @@ tg_status tg_run_plan_memory(tg_run *run, const tg_pass_caps *supervised, tg_err
         .positions = run->positions,
         .uneven = gen->stop_text || (gen->n_eos && tg_gen_min_new(gen, 0) < run->max_new),
         .n_evaluated = TG_MAX(spec->n_samples[TG_SPLIT_VAL], spec->n_samples[TG_SPLIT_TEST]),
-        .supervised = supervised};
+        .supervised = supervised,
+        .evaluation = run->opts.evaluation != NULL};
+    if (run->opts.evaluation) run->facts.n_evaluated = most_evaluated(run);
     tg_memory_plan plan = {0};
-    tg_status st = supervised ? TG_OK : look_at_prompts(run, &run->facts, err);
+    tg_status st =
+        supervised || run->facts.evaluation ? TG_OK : look_at_prompts(run, &run->facts, err);
     if (st == TG_OK) st = tg_memory_plan_make(&plan, run->settings, &run->arch, &run->facts, err);
     if (st == TG_OK)
         st = tg_memory_plan_check(&plan, run->opts.config->learner.memory_limit_bytes, err);
