@@ -67,7 +67,8 @@ TEST(evaluations_have_the_shapes_of_rl4lms) {
     double scores[] = {0.5, 0.25};
     tg_track_prediction p[] = {{"val_0", "say", "one\ntwo", refs, 2},
                                {"val_1", "say", "", NULL, 0}};
-    tg_track_metric m[] = {{"synthetic/x", true, 0.375, scores}, {"lexical/y", false, 0, NULL}};
+    tg_track_metric m[] = {{"synthetic/x", true, 0.375, scores, NULL},
+                           {"lexical/y", false, 0, NULL, "why"}};
     tg_track_evaluation e = {3, "val", p, 2, m, 2, NULL};
     tg_track_event event = {.kind = TG_TRACK_EVALUATION, .evaluation = &e};
     tg_error err;
