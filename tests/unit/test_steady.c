@@ -226,10 +226,11 @@ TEST(every_minibatch_of_an_update) {
     REQUIRE_OK(
         tg_model_create(&policy, be, &arch, TG_MODEL_TRAINABLE | TG_MODEL_VALUE_HEAD, 1, &err));
     REQUIRE_OK(tg_model_clone(&ref, policy, 0, 1, &err));
-    tg_actor_critic_opts ac_opts = {.critic = TG_CRITIC_SHARED,
-                                    .reference = true,
-                                    .optim = {.kind = "adamw", .beta1 = 0.9, .beta2 = 0.999},
-                                    .train_caps = plan.caps};
+    tg_actor_critic_opts ac_opts = {
+        .critic = TG_CRITIC_SHARED,
+        .reference = true,
+        .optim = {.kind = "adamw", .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
+        .train_caps = plan.caps};
     tg_actor_critic *ac;
     REQUIRE_OK(tg_actor_critic_create(&ac, &ac_opts, policy, NULL, ref, &err));
     int lengths[6][2];
