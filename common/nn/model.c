@@ -211,7 +211,8 @@ tg_status tg_model_check(const char *folder, const tg_arch *arch, tg_error *err)
     tg_weights w;
     st = tg_weights_open(&w, folder, arch, &params, err);
     if (st == TG_OK) {
-        st = tg_weights_finite(&w, &params, err);
+        st = tg_weights_intact(&w, &params, err);
+        if (st == TG_OK) st = tg_weights_finite(&w, &params, err);
         tg_weights_close(&w);
     }
     tg_params_fini(&params);

@@ -3,6 +3,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
+#include "common/base/crc32.h"
 #include "common/base/str.h"
 #include "common/nn/safetensors.h"
 #include "common/nn/torch/torch_file.h"
@@ -60,6 +61,7 @@ tg_status tg_tensor_file_open(tg_tensor_file *f, const char *path, tg_error *err
 void tg_tensor_file_close(tg_tensor_file *f) {
     for (size_t i = 0; i < f->n; i++) tg_free(f->tensors[i].name);
     tg_free(f->tensors);
+    tg_free(f->seals);
     tg_filemap_close(&f->map);
     *f = (tg_tensor_file){0};
 }
@@ -68,6 +70,19 @@ const tg_st_tensor *tg_tensor_file_find(const tg_tensor_file *f, const char *nam
     for (size_t i = 0; i < f->n; i++)
         if (!strcmp(f->tensors[i].name, name)) return &f->tensors[i];
     return NULL;
+}
+
+tg_status tg_tensor_file_check_seal(const tg_tensor_file *f, const tg_st_tensor *t,
+                                    const char *file, tg_error *err) {
+    tg_st_seal *seal = t->seal ? &f->seals[t->seal - 1] : NULL;
+    if (!seal || seal->found_right) return TG_OK;
+    seal->found_right = tg_crc32(0, seal->data, seal->bytes) == seal->crc;
+    if (seal->found_right) return TG_OK;
+    return tg_fail(
+        err, TG_DATA,
+        "%s: tensor \"%.200s\": its bytes are not those that were saved (the checksum in "
+        "the file is another): the file is damaged, take another copy",
+        file, t->name);
 }
 
 static int by_name(const void *a, const void *b) {

@@ -30,6 +30,14 @@ bool tg_dtype_is_float(tg_dtype dtype);
 /* What a file may claim of its tensors: their dimensions, the bytes of a name, and how many there are. */
 enum { TG_ST_MAX_DIMS = 8, TG_ST_MAX_NAME = 1000, TG_ST_MAX_TENSORS = 1 << 18 };
 
+/* Bytes of which the file itself has a checksum: an entry of torch's archives. */
+typedef struct tg_st_seal {
+    const unsigned char *data;
+    size_t bytes;
+    uint32_t crc; /* CRC-32 */
+    bool found_right;
+} tg_st_seal;
+
 typedef struct tg_st_tensor {
     char *name;
     tg_dtype dtype;
@@ -40,18 +48,24 @@ typedef struct tg_st_tensor {
     size_t bytes;              /* count times the size of an element */
     bool strided;              /* the elements are not one after the other: stride says where, */
     int64_t stride[TG_ST_MAX_DIMS]; /* in elements */
+    size_t seal; /* 1 + index of the seal of the bytes it lies in; 0: they have none */
 } tg_st_tensor;
 
 typedef struct tg_tensor_file {
     tg_filemap map;
     tg_st_tensor *tensors; /* names are distinct */
     size_t n;
+    tg_st_seal *seals;
 } tg_tensor_file;
 
 /* safetensors, or what torch.save wrote: told apart by how the file begins, and by its name (*.bin) when that says nothing. */
 tg_status tg_tensor_file_open(tg_tensor_file *f, const char *path, tg_error *err) TG_MUST_CHECK;
 void tg_tensor_file_close(tg_tensor_file *f);
 const tg_st_tensor *tg_tensor_file_find(const tg_tensor_file *f, const char *name); /* NULL: none */
+/* Reads the bytes that a tensor of the file lies in, unless they were found right before. TG_DATA when their checksum is another; `file`
+ * is for the message. */
+tg_status tg_tensor_file_check_seal(const tg_tensor_file *f, const tg_st_tensor *t,
+                                    const char *file, tg_error *err) TG_MUST_CHECK;
 /* TG_DATA when a name occurs twice; `file` and `format` are for the message. */
 tg_status tg_tensor_file_check_names(const tg_tensor_file *f, const char *file, const char *format,
                                      tg_error *err) TG_MUST_CHECK;

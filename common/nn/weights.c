@@ -254,10 +254,23 @@ void tg_weights_release(const tg_weights *w, size_t i, size_t begin, size_t coun
     tg_filemap_release(map, t->data, (last + 1) * size);
 }
 
+static tg_status check_seal(const tg_weights *w, size_t i, tg_error *err) {
+    const size_t file = w->found_in[i];
+    return tg_tensor_file_check_seal(&w->set.files[file], w->found[i], w->set.paths[file], err);
+}
+
+tg_status tg_weights_intact(const tg_weights *w, const tg_params *params, tg_error *err) {
+    tg_status st = TG_OK;
+    for (size_t i = 0; i < params->n && st == TG_OK; i++)
+        if (w->found[i]) st = check_seal(w, i, err);
+    return st;
+}
+
 tg_status tg_weights_read(void *arg, size_t i, size_t begin, size_t count, tg_dtype as, void *out,
                           tg_error *err) {
     const tg_weights *w = arg;
-    tg_status st = tg_st_read(w->found[i], begin, count, as, out, err);
+    tg_status st = begin ? TG_OK : check_seal(w, i, err);
+    if (st == TG_OK) st = tg_st_read(w->found[i], begin, count, as, out, err);
     tg_weights_release(w, i, begin, count);
     return st;
 }
@@ -272,7 +285,7 @@ tg_status tg_weights_upload(const tg_weights *w, size_t i, const tg_param *p, tg
     bool straight = t->dtype == TG_F32 && !t->strided;
     if (!straight && !(piece = tg_alloc_array(PIECE, sizeof *piece)))
         return tg_fail_nomem(err, PIECE * sizeof *piece);
-    tg_status st = TG_OK;
+    tg_status st = check_seal(w, i, err);
     for (size_t at = 0; at < t->count && st == TG_OK; at += PIECE) {
         size_t n = TG_MIN(t->count - at, (size_t)PIECE);
         const unsigned char *from = straight ? t->data + at * size : NULL;

@@ -23,6 +23,10 @@ tg_status tg_weights_open_file(tg_weights *w, const char *folder, const char *na
                                const tg_arch *arch, const tg_params *params,
                                tg_error *err) TG_MUST_CHECK;
 void tg_weights_close(tg_weights *w);
+/* TG_DATA naming a tensor whose bytes are damaged, where the file can tell (stored.h). Those who read and upload do it as they begin a
+ * tensor. */
+tg_status tg_weights_intact(const tg_weights *w, const tg_params *params,
+                            tg_error *err) TG_MUST_CHECK;
 /* Elements begin .. begin + count - 1 of parameter i as another type; a tg_param_source (model_files.h), arg is the tg_weights. */
 tg_status tg_weights_read(void *w, size_t i, size_t begin, size_t count, tg_dtype as, void *out,
                           tg_error *err) TG_MUST_CHECK;

@@ -171,6 +171,13 @@ refused "a pipe, when generating" 66 'generation_config.json: is not a file' tim
 rm broken/generation_config.json && echo '{"top_k": ' >broken/generation_config.json
 refused "broken settings" 65 'broken/generation_config.json:[0-9]+: bad JSON' "$textgen" export broken x
 check "leave nothing" test ! -e x -a -z "$(ls | grep '^x')"
+cp -r "$root/tests/golden/torch/opt_shards" damaged && chmod u+w damaged/*
+shard=damaged/pytorch_model-00002-of-00002.bin && at=$(grep -abo '/data/2' $shard | head -n 1 | cut -d: -f1) # in its own header; what it stores begins behind
+printf '\252' | dd of=$shard bs=1 seek=$((at + 90)) conv=notrunc 2>/dev/null
+check "a shard with a damaged byte" sh -c "! cmp -s $shard '$root/tests/golden/torch/opt_shards/${shard#*/}'"
+refused "a damaged byte in an archive" 65 "$shard: tensor .*: the file is damaged, take another copy" "$textgen" export damaged x
+check "leaves nothing" test ! -e x -a -z "$(ls | grep '^x')"
+refused "neither is it used" 65 "$shard: tensor .*: the file is damaged, take another copy" sh -c "echo '{\"ids\": [1, 2]}' | '$textgen' logprob --model damaged --jsonl"
 mkdir evil && cp "$opt/config.json" evil && cp "$root/tests/golden/torch/hostile_runs.bin" evil/pytorch_model.bin
 refused "a pickle that runs something" 65 'posix.system' "$textgen" export evil x
 check "leaves nothing" test ! -e x -a -z "$(ls | grep '^x')"

@@ -5,6 +5,7 @@
 #include "common/base/arena.h"
 #include "common/base/buf.h"
 #include "common/base/check.h"
+#include "common/base/crc32.h"
 #include "common/base/file.h"
 #include "common/base/hash.h"
 #include "common/base/map.h"
@@ -151,6 +152,18 @@ TEST(hashes_match_published_values) {
     CHECK(tg_siphash(0x0706050403020100u, 0x0f0e0d0c0b0a0908u, in, 15) == 0xa129ca6149be45e5u);
     CHECK_EQ(tg_crc32c(0, "123456789", 9), 0xe3069283);
     CHECK(tg_hash64("a", 1) != tg_hash64("b", 1) && tg_hash64("", 0) != tg_hash64("\0", 1));
+}
+
+TEST(the_crc_of_zip_archives_is_one_by_any_way) {
+    unsigned char text[1000];
+    for (size_t i = 0; i < sizeof text; i++) text[i] = (unsigned char)(i * i >> 3);
+    CHECK_EQ(tg_crc32(0, "123456789", 9), 0xcbf43926); /* the check value of CRC-32/ISO-HDLC */
+    for (size_t len = 0; len < sizeof text; len += 7) {
+        uint32_t bytewise = 0;
+        for (size_t i = 0; i < len; i++) bytewise = tg_crc32(bytewise, text + i, 1);
+        CHECK_EQ(tg_crc32(0, text, len), bytewise);
+        CHECK_EQ(tg_crc32(tg_crc32(0, text, len / 3), text + len / 3, len - len / 3), bytewise);
+    }
 }
 
 TEST(philox_matches_published_values) {

@@ -173,6 +173,43 @@ TEST(model_folders_open_from_pytorch_model_bin) {
     tg_backend_close(&be);
 }
 
+/* Golden file `name` with another byte at the n-th byte of `of`, as the path of a new file. */
+static const char *damaged(const char *name, const char *of, size_t n, const char *as) {
+    static char path[300];
+    tg_buf text = {0};
+    CHECK_OK(tg_file_read(golden(name, "bin"), 1 << 20, &text, &err));
+    char *at = memmem(text.data, text.len, of, strlen(of));
+    if (CHECK(at != NULL)) at[n] ^= 1;
+    snprintf(path, sizeof path, "%s/%s", tg_test_tmpdir(), as);
+    CHECK_OK(tg_file_write_atomic(path, text.data, text.len, &err));
+    tg_buf_fini(&text);
+    return path;
+}
+
+TEST(a_damaged_byte_is_seen_where_the_archive_has_a_checksum) {
+    tg_tensor_file f;
+    const char *path = damaged("zip", "data.pkl", 120, "table.bin");
+    CHECK_EQ(tg_tensor_file_open(&f, path, &err), TG_DATA);
+    CHECK(strstr(err.msg, "table.bin: data.pkl is not as it was saved"));
+
+    path = damaged("zip", "archive/data/12", 100, "whole.bin"); /* of a storage of 120 bytes */
+    REQUIRE_OK(tg_tensor_file_open(&f, path, &err));
+    size_t bad = 0;
+    for (size_t i = 0; i < f.n; i++)
+        bad += tg_tensor_file_check_seal(&f, &f.tensors[i], path, &err) != TG_OK;
+    CHECK_EQ(bad, 7); /* all the views of it, and no other */
+    CHECK(strstr(err.msg, "whole.bin: tensor \"") && strstr(err.msg, "damaged"));
+    tg_tensor_file_close(&f);
+
+    static const char *const silent[] = {"zip", "zip64", "old"}; /* right, or none is known */
+    for (size_t i = 0; i < 3; i++) {
+        REQUIRE_OK(tg_tensor_file_open(&f, golden(silent[i], "bin"), &err));
+        for (size_t k = 0; k < f.n; k++)
+            CHECK_OK(tg_tensor_file_check_seal(&f, &f.tensors[k], silent[i], &err));
+        tg_tensor_file_close(&f);
+    }
+}
+
 TEST(a_small_file_makes_no_large_model) {
     tg_backend *be = NULL;
     tg_model *m = NULL;

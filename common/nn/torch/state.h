@@ -17,6 +17,7 @@ typedef struct tg_torch_storage {
     int64_t begin; /* of the view */
     /* filled in by torch_file.c when the storage was found; NULL: not yet */
     const unsigned char *data;
+    size_t seal; /* as in tg_st_tensor */
 } tg_torch_storage;
 
 typedef struct tg_torch_tensor {

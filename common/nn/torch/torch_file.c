@@ -3,6 +3,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
+#include "common/base/crc32.h"
 #include "common/nn/torch/pickle.h"
 #include "common/nn/torch/state.h"
 #include "common/nn/torch/zip.h"
@@ -19,6 +20,7 @@ struct reader {
     tg_pickle_value root;
     size_t root_len; /* of its pickle */
     size_t names;    /* bytes of the names so far */
+    bool damaged;    /* it is not the one that was saved */
 };
 
 static int shown(size_t len) {
@@ -68,6 +70,20 @@ static tg_status check_byteorder(struct reader *r, const tg_zip *z, const char *
                    (const char *)e->data);
 }
 
+static bool is_intact(const tg_zip_entry *e) {
+    return !e->crc || tg_crc32(0, e->data, e->size) == e->crc;
+}
+
+/* One for each entry, in their order. */
+static tg_status make_seals(struct reader *r, const tg_zip *z, tg_tensor_file *f) {
+    f->seals = tg_alloc_array(z->n, sizeof *f->seals);
+    if (!f->seals) return tg_fail_nomem(r->err, z->n * sizeof *f->seals);
+    for (size_t i = 0; i < z->n; i++)
+        f->seals[i] = (tg_st_seal){
+            .data = z->entries[i].data, .bytes = z->entries[i].size, .crc = z->entries[i].crc};
+    return TG_OK;
+}
+
 static tg_status find_zip_storage(struct reader *r, const tg_zip *z, const char *prefix,
                                   size_t prefix_len, tg_torch_storage *s) {
     char name[5 + TG_TORCH_KEY_MAX] = "data/";
@@ -78,10 +94,11 @@ static tg_status find_zip_storage(struct reader *r, const tg_zip *z, const char 
     if (!storage_bytes(s, &bytes) || bytes > e->size)
         return storage_fail(r, s, "is larger than its entry in the archive");
     s->data = e->data;
+    s->seal = e->crc ? (size_t)(e - z->entries) + 1 : 0;
     return TG_OK;
 }
 
-static tg_status read_zip(struct reader *r) {
+static tg_status read_zip(struct reader *r, tg_tensor_file *f) {
     tg_zip z;
     tg_status st = tg_zip_open(&z, r->bytes, r->len, r->err);
     if (st != TG_OK) return st;
@@ -90,10 +107,12 @@ static tg_status read_zip(struct reader *r) {
     st = find_pickle(r, &z, &e, &prefix_len);
     if (st == TG_OK) {
         r->root_len = e->size;
+        r->damaged = !is_intact(e);
         st = check_byteorder(r, &z, e->name, prefix_len);
         if (st == TG_OK) st = tg_pickle_run(&r->pickle, e->data, e->size, &used, &r->root, r->err);
         for (size_t i = 0; i < r->state.n_storages && st == TG_OK; i++)
             st = find_zip_storage(r, &z, e->name, prefix_len, &r->state.storages[i]);
+        if (st == TG_OK) st = make_seals(r, &z, f);
     }
     tg_zip_close(&z);
     return st;
@@ -249,6 +268,7 @@ static tg_status place(struct reader *r, const tg_torch_tensor *t, tg_st_tensor 
     out->ndim = t->ndim;
     out->count = count;
     out->bytes = count * size;
+    out->seal = s->seal;
     out->data = s->data + (empty ? 0 : (size_t)(t->offset + s->begin) * size);
     memcpy(out->shape, t->shape, sizeof out->shape);
     memcpy(out->stride, t->stride, sizeof out->stride);
@@ -310,8 +330,12 @@ tg_status tg_torch_file_open_memory(tg_tensor_file *f, const char *name, const u
     tg_error local = {0}; /* tg_error_prefix needs one */
     struct reader r = {.bytes = bytes, .len = len, .err = err ? err : &local};
     tg_pickle_init(&r.pickle, tg_torch_state_host(&r.state));
-    tg_status st = tg_zip_is(bytes, len) ? read_zip(&r) : read_old(&r);
+    tg_status st = tg_zip_is(bytes, len) ? read_zip(&r, f) : read_old(&r);
     if (st == TG_OK) st = make_table(&r, f);
+    if (r.damaged && st != TG_NOMEM) /* what it says, or was refused for, was never saved */
+        st = tg_fail(r.err, TG_DATA,
+                     "data.pkl is not as it was saved (its checksum is another): the file is "
+                     "damaged, take another copy");
     if (st == TG_DATA || st == TG_UNSUPPORTED) tg_error_prefix(r.err, "%s: ", name);
     if (st == TG_OK) st = tg_tensor_file_check_names(f, name, "torch.save", r.err);
     tg_pickle_fini(&r.pickle);

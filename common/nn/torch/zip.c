@@ -126,6 +126,7 @@ static tg_status read_entry(const struct archive *a, const unsigned char *p, siz
     e->data = a->bytes + data;
     e->size = (size_t)size;
     e->begin = (size_t)offset;
+    e->crc = (uint32_t)get(p + 16, 4);
     return TG_OK;
 }
 

@@ -16,6 +16,7 @@ typedef struct tg_zip_entry {
     const unsigned char *data; /* in the file */
     size_t size;
     size_t begin; /* of its local header in the file */
+    uint32_t crc; /* CRC-32 of its data; 0: torch can be told not to count one */
 } tg_zip_entry;
 
 typedef struct tg_zip {
