@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static tg_status remove_file(const char *folder, const char *name, tg_error *err) {
     char *path = tg_path_join(folder, name);
@@ -95,6 +96,33 @@ static tg_status remove_shards(const char *folder, tg_error *err) {
     return st;
 }
 
+/* A folder in the place of a file can neither be removed nor replaced: it is found while the old model is whole. */
+static tg_status check_free(const char *folder, const char *name, tg_error *err) {
+    char *path = tg_path_join(folder, name);
+    if (!path) return tg_fail_nomem(err, strlen(folder));
+    struct stat info;
+    tg_status st = TG_OK;
+    if (!lstat(path, &info) && S_ISDIR(info.st_mode))
+        st = tg_fail(err, TG_IO,
+                     "%s: is a folder in the place of a file of the new model: move it "
+                     "away, or name another folder to write",
+                     path);
+    tg_free(path);
+    return st;
+}
+
+static tg_status check_way(const char *from, const char *to, tg_error *err) {
+    DIR *dir = opendir(from);
+    if (!dir) return tg_fail_errno(err, TG_IO, "%s: cannot open folder", from);
+    tg_status st = check_free(to, "value_head.safetensors", err);
+    for (const char *const *entry = tg_weight_entries; *entry && st == TG_OK; entry++)
+        st = check_free(to, *entry, err);
+    for (struct dirent *e; st == TG_OK && (e = readdir(dir));)
+        if (e->d_name[0] != '.') st = check_free(to, e->d_name, err);
+    closedir(dir);
+    return st;
+}
+
 /* The old entries go first and the new one comes last: in between the folder is no model, but never one of two halves. */
 static tg_status move_in(const char *from, const char *to, tg_error *err) {
     tg_status st = TG_OK;
@@ -115,6 +143,7 @@ static tg_status write_over(const char *folder, tg_folder_writer *write, void *a
         stem ? tg_dir_create_beside(stem, &fresh, err) : tg_fail_nomem(err, strlen(folder));
     if (st == TG_OK) {
         st = write(arg, fresh, err);
+        if (st == TG_OK) st = check_way(fresh, folder, err);
         if (st == TG_OK)
             st = move_in(fresh, folder,
                          err); /* should it fail, what is not moved yet is nowhere else */

@@ -118,6 +118,11 @@ cp -r large nan && printf '\0\0\300\177' | dd of=nan/model.safetensors bs=1 seek
 check "a number that is none is said" sh -c "'$textgen' export nan nan2 2>&1 >/dev/null | grep -q 'nan/model.safetensors: tensor .* is NaN; expected finite numbers'"
 check "and kept" sh -c '! cmp -s nan/model.safetensors large/model.safetensors && test -e nan2/model.safetensors'
 check "not where it fits" sh -c "'$textgen' export large wide --dtype bf16 2>&1 >/dev/null | grep -c infinite | grep -qx 0"
+mkdir -p over/model.safetensors.index.json occupied/vocab.json && cp -r over over-before
+refused "a folder in the place of an index" 74 'over/model.safetensors.index.json: is a folder in the place of a file' "$textgen" export large over --overwrite --shard-size 4KB
+check "leaves the old model whole" diff -r over-before over
+refused "a folder in the place of a tokenizer's file" 74 'occupied/vocab.json: is a folder in the place of a file' "$textgen" export run occupied
+check "leaves what was there" test "$(find occupied)" = "$(printf 'occupied\noccupied/vocab.json')"
 echo '{}' >wide/tokenizer.json && : >wide/merges.txt && echo kept >wide/notes.txt
 check "over a folder with a tokenizer" "$textgen" export "$opt" wide --overwrite
 check "which goes, and nothing else" test ! -e wide/tokenizer.json -a ! -e wide/merges.txt -a -e wide/notes.txt

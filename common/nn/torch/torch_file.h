@@ -1,5 +1,6 @@
 /* pytorch_model.bin: what torch.save wrote of a state dict, as a zip archive (torch 1.6 and later) or as pickles with the storages behind them.
- * Executes nothing (pickle.h). The checksums that an archive has become seals (stored.h), looked at when their bytes are read. Contiguous tensors stay where the file is mapped; transposed or sliced ones get strides. */
+ * Executes nothing (pickle.h). Contiguous tensors stay where the file is mapped; transposed or sliced ones get strides. The checksums that
+ * an archive has of them become seals (stored.h), looked at when they are read. */
 #ifndef TG_NN_TORCH_FILE_H
 #define TG_NN_TORCH_FILE_H
 
