@@ -14,7 +14,10 @@
 
 static tg_status open_failed(const char *path, tg_error *err) {
     if (errno == ENOENT || errno == ENOTDIR)
-        return tg_fail(err, TG_NOINPUT, "%s: no such file", path);
+        return tg_fail(err, TG_NOINPUT,
+                       tg_path_is_dangling(path) ? "%s: is a link to a file that is not there"
+                                                 : "%s: no such file",
+                       path);
     return tg_fail_errno(err, errno == EACCES ? TG_NOINPUT : TG_IO, "%s: cannot open", path);
 }
 
@@ -176,6 +179,11 @@ bool tg_path_exists(const char *path) {
 bool tg_path_is_dir(const char *path) {
     struct stat st;
     return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+bool tg_path_is_dangling(const char *path) {
+    struct stat st;
+    return !lstat(path, &st) && S_ISLNK(st.st_mode) && !tg_path_exists(path);
 }
 
 tg_status tg_dir_create(const char *path, tg_error *err) {

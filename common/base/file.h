@@ -47,6 +47,8 @@ void tg_filemap_release(const tg_filemap *m, const void *part, size_t len);
 
 bool tg_path_exists(const char *path);
 bool tg_path_is_dir(const char *path);
+/* A link to what is not there: half of a copied cache. */
+bool tg_path_is_dangling(const char *path);
 /* mkdir -p. */
 tg_status tg_dir_create(const char *path, tg_error *err) TG_MUST_CHECK;
 /* A new folder beside `path`, with its parents: *made is path + ".tmp.<pid>", with one more number where that is taken (owned, tg_free). */

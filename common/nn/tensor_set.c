@@ -73,6 +73,16 @@ bool tg_folder_has(const char *folder, const char *name) {
 const char *const tg_weight_entries[] = {"model.safetensors", "model.safetensors.index.json",
                                          "pytorch_model.bin", "pytorch_model.bin.index.json", NULL};
 
+/* A link among the entries whose file is not there, or NULL. */
+static const char *lost_entry(const char *folder) {
+    for (const char *const *name = tg_weight_entries; *name; name++) {
+        char path[4096];
+        int len = snprintf(path, sizeof path, "%s/%s", folder, *name);
+        if (len > 0 && (size_t)len < sizeof path && tg_path_is_dangling(path)) return *name;
+    }
+    return NULL;
+}
+
 tg_status tg_tensor_set_open(tg_tensor_set *s, const char *folder, tg_error *err) {
     *s = (tg_tensor_set){0};
     for (const char *const *name = tg_weight_entries; *name; name++) {
@@ -82,6 +92,12 @@ tg_status tg_tensor_set_open(tg_tensor_set *s, const char *folder, tg_error *err
         if (st != TG_OK) tg_tensor_set_close(s);
         return st;
     }
+    const char *lost = lost_entry(folder);
+    if (lost)
+        return tg_fail(err, TG_NOINPUT,
+                       "%s/%s: is a link to a file that is not there (copy a folder of links with "
+                       "cp -rL)",
+                       folder, lost);
     const bool adapter = tg_folder_has(folder, "adapter_model.safetensors") ||
                          tg_folder_has(folder, "adapter_model.bin");
     return tg_fail(

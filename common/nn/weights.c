@@ -54,8 +54,10 @@ static bool same_numbers(const tg_st_tensor *a, const tg_st_tensor *b) {
 }
 
 /* A tied matrix may be stored under both of its names, with the same contents. */
-static tg_status check_twin(const tg_st_tensor *a, const tg_st_tensor *b, const tg_family *family,
-                            const char *path, tg_error *err) {
+static tg_status check_twin(const tg_st_tensor *a, const char *a_path, const tg_st_tensor *b,
+                            const char *path, const tg_family *family, tg_error *err) {
+    if (!strcmp(a->name, b->name)) /* readers would take one or the other */
+        return tg_fail(err, TG_DATA, "%s: tensor \"%s\" is in %s too", path, b->name, a_path);
     if (!tg_family_is_head(family, a->name) && !tg_family_is_head(family, b->name) &&
         !tg_family_is_embed_alias(family, a->name) && !tg_family_is_embed_alias(family, b->name))
         return tg_fail(err, TG_DATA, "%s: tensors \"%s\" and \"%s\" are the same parameter", path,
@@ -89,7 +91,8 @@ static tg_status match_file(tg_weights *w, size_t file, const tg_family *family,
         if (hit == TG_MATCH_IGNORED) continue;
         if (hit < 0) return unknown_tensor(t, family, arch, path, err);
         tg_status st = check_tensor(t, &params->list[hit], path, err);
-        if (st == TG_OK && w->found[hit]) st = check_twin(w->found[hit], t, family, path, err);
+        if (st == TG_OK && w->found[hit])
+            st = check_twin(w->found[hit], w->set.paths[w->found_in[hit]], t, path, family, err);
         if (st != TG_OK) return st;
         w->found[hit] = t;
         w->found_in[hit] = file;
