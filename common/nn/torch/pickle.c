@@ -242,6 +242,16 @@ static tg_status run_op(tg_pickle *p, unsigned char op) {
     }
 }
 
+/* The dict lies at the bottom, on it keys and values in turn; a value that is not made yet begins with a function or a mark. */
+const tg_pickle_value *tg_pickle_open_key(const tg_pickle *p) {
+    const tg_pickle_value *v = p->stack;
+    if (!p->depth || v[0].kind != TG_PICKLE_DICT) return NULL;
+    size_t i = p->depth > 1 && v[1].kind == TG_PICKLE_MARK ? 2 : 1;
+    while (i + 1 < p->depth && v[i + 1].kind != TG_PICKLE_MARK && v[i + 1].kind != TG_PICKLE_GLOBAL)
+        i += 2;
+    return i < p->depth && v[i].kind == TG_PICKLE_TEXT ? &v[i] : NULL;
+}
+
 void tg_pickle_init(tg_pickle *p, tg_pickle_host host) {
     *p = (tg_pickle){.host = host};
 }

@@ -83,6 +83,8 @@ void tg_pickle_init(tg_pickle *p, tg_pickle_host host);
 tg_status tg_pickle_run(tg_pickle *p, const unsigned char *bytes, size_t len, size_t *used,
                         tg_pickle_value *out, tg_error *err) TG_MUST_CHECK;
 void tg_pickle_fini(tg_pickle *p);
+/* After a run that failed inside a dict: the outermost key whose value was being made. NULL: none. */
+const tg_pickle_value *tg_pickle_open_key(const tg_pickle *p);
 /* For the host: a fresh dict. */
 tg_status tg_pickle_new_dict(tg_pickle *p, tg_pickle_value *out, tg_error *err) TG_MUST_CHECK;
 /* The same: counts what the host itself allocates against the pickle's budget. */

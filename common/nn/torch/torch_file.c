@@ -36,6 +36,14 @@ static bool storage_bytes(const tg_torch_storage *s, size_t *bytes) {
     return !__builtin_mul_overflow((size_t)s->count, tg_dtype_bytes(s->dtype), bytes);
 }
 
+/* The pickle of the table; *used: its length. */
+static tg_status run_root(struct reader *r, const unsigned char *bytes, size_t len, size_t *used) {
+    tg_status st = tg_pickle_run(&r->pickle, bytes, len, used, &r->root, r->err);
+    const tg_pickle_value *key = st == TG_DATA ? tg_pickle_open_key(&r->pickle) : NULL;
+    if (key) tg_error_prefix(r->err, "\"%.*s\": ", shown(key->n), (const char *)key->text);
+    return st;
+}
+
 /* ---- zip ---- */
 
 /* The only entry called <anything>/data.pkl; *prefix: the length of "<anything>/". Of several, readers would take one or another. */
@@ -109,7 +117,7 @@ static tg_status read_zip(struct reader *r, tg_tensor_file *f) {
         r->root_len = e->size;
         r->damaged = !is_intact(e);
         st = check_byteorder(r, &z, e->name, prefix_len);
-        if (st == TG_OK) st = tg_pickle_run(&r->pickle, e->data, e->size, &used, &r->root, r->err);
+        if (st == TG_OK) st = run_root(r, e->data, e->size, &used);
         for (size_t i = 0; i < r->state.n_storages && st == TG_OK; i++)
             st = find_zip_storage(r, &z, e->name, prefix_len, &r->state.storages[i]);
         if (st == TG_OK) st = make_seals(r, &z, f);
@@ -234,7 +242,8 @@ static tg_status read_old(struct reader *r) {
         return tg_fail(r->err, TG_DATA,
                        "neither a zip archive nor a pickle: torch.save did not write it");
     tg_status st = read_intro(r, &at);
-    if (st == TG_OK) st = next_pickle(r, &at, &r->root, &r->root_len);
+    if (st == TG_OK) st = run_root(r, r->bytes + at, r->len - at, &r->root_len);
+    if (st == TG_OK) at += r->root_len;
     if (st == TG_OK) st = next_pickle(r, &at, &keys, &used);
     return st == TG_OK ? read_storages(r, &keys, at) : st;
 }
