@@ -1,9 +1,15 @@
 /* textgen-env: an environment worker, and the commands that look at what it is made of. */
+#include "common/base/lost_file.h"
 #include "common/config/args.h"
 #include "env-server/cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+static void die(int exit_code) {
+    _exit(exit_code);
+}
 
 static const struct {
     const char *name;
@@ -23,6 +29,7 @@ static int run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    tg_lost_file_watch(die);
     tg_args_begin();
     return tg_args_end("textgen-env", run(argc, argv));
 }

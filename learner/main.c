@@ -8,6 +8,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/check.h"
+#include "common/base/lost_file.h"
 #include "common/base/str.h"
 #include "common/config/args.h"
 
@@ -84,6 +85,7 @@ static int run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     tg_alloc_give_back();
+    tg_lost_file_watch(die);
     tg_args_begin();
     return tg_args_end("textgen-learner", run(argc, argv));
 }

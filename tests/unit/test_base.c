@@ -8,6 +8,7 @@
 #include "common/base/crc32.h"
 #include "common/base/file.h"
 #include "common/base/hash.h"
+#include "common/base/lost_file.h"
 #include "common/base/map.h"
 #include "common/base/rng.h"
 #include "common/base/status.h"
@@ -17,6 +18,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 TEST(every_status_has_its_own_name_and_text) {
@@ -152,6 +154,34 @@ TEST(hashes_match_published_values) {
     CHECK(tg_siphash(0x0706050403020100u, 0x0f0e0d0c0b0a0908u, in, 15) == 0xa129ca6149be45e5u);
     CHECK_EQ(tg_crc32c(0, "123456789", 9), 0xe3069283);
     CHECK(tg_hash64("a", 1) != tg_hash64("b", 1) && tg_hash64("", 0) != tg_hash64("\0", 1));
+}
+
+static void end_child(int exit_code) {
+    _exit(exit_code);
+}
+
+TEST(a_file_that_is_cut_while_it_is_mapped_is_named) {
+    tg_error err;
+    char path[400];
+    snprintf(path, sizeof path, "%s/cut", tg_test_tmpdir());
+    char text[5000] = "";
+    REQUIRE_OK(tg_file_write_atomic(path, text, sizeof text, &err));
+    int ends[2], status = 0;
+    REQUIRE(!pipe(ends));
+    const pid_t child = fork();
+    if (!child) {
+        tg_filemap map;
+        dup2(ends[1], STDERR_FILENO);
+        tg_lost_file_watch(end_child);
+        if (tg_filemap_open(&map, path, NULL) != TG_OK || truncate(path, 10)) _exit(1);
+        _exit(((const volatile unsigned char *)map.data)[4096] + 2);
+    }
+    close(ends[1]);
+    ssize_t n = read(ends[0], text, sizeof text - 1);
+    close(ends[0]);
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    CHECK_EQ(WEXITSTATUS(status), 74);
+    CHECK(n > 0 && strstr(text, "/cut: could not be read to its end"));
 }
 
 TEST(the_crc_of_zip_archives_is_one_by_any_way) {
