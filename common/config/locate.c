@@ -70,16 +70,21 @@ static bool try_hub(search *s, const char *hub, const char *name) {
     return found;
 }
 
+/* Where the hub's client looks, and its order. */
 static bool try_hubs(search *s, const char *name) {
-    const char *cache = getenv("HF_HUB_CACHE"), *hf = getenv("HF_HOME"), *home = getenv("HOME");
-    if (cache && *cache && try_hub(s, cache, name)) return true;
-    struct {
-        const char *base, *below;
-    } places[] = {{hf, "/hub"}, {home, "/.cache/huggingface/hub"}};
-    for (size_t i = 0; i < 2; i++) {
-        if (!places[i].base || !*places[i].base) continue;
-        char *hub = joined(places[i].base, "", places[i].below);
+    static const struct {
+        const char *variable, *below;
+    } places[] = {{"HF_HUB_CACHE", ""},
+                  {"HUGGINGFACE_HUB_CACHE", ""},
+                  {"HF_HOME", "/hub"},
+                  {"XDG_CACHE_HOME", "/huggingface/hub"},
+                  {"HOME", "/.cache/huggingface/hub"}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *base = getenv(places[i].variable);
+        if (!base || !*base) continue;
+        char *hub = joined(base, "", places[i].below);
         bool found = hub && try_hub(s, hub, name);
+        if (!hub) s->tried.failed = true;
         tg_free(hub);
         if (found) return true;
     }

@@ -1,7 +1,7 @@
 /* Where a model_name of a config lives on this machine.
  *
  * Looked up in this order: a folder path; $TEXTGEN_MODELS/<name>; the Hugging Face cache
- * ($HF_HUB_CACHE, $HF_HOME/hub,
+ * ($HF_HUB_CACHE, $HUGGINGFACE_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub,
  * ~/.cache/huggingface/hub: models--<org>--<name>/snapshots/<refs/main>); a built-in
  * "textgen/<name>" that ships with us
  * (<binary>/../configs/models, <binary>/../share/textgen/configs/models). Not found: TG_NOINPUT

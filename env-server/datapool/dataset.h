@@ -2,7 +2,7 @@
  *
  * Looked up in this order: the split's own file or folder (datapool.args.train, val, test); path;
  * $TEXTGEN_DATA/<name>; the place where RL4LMs keeps it in the home folder; the Hugging Face cache
- * ($HF_HUB_CACHE, $HF_HOME/hub, ~/.cache/huggingface/hub). A folder holds the native layout, or
+ * (common/config/locate.h). A folder holds the native layout, or
  * files whose names say the split: train.jsonl, validation-00000-of-00002.parquet, test.csv …, also
  * below data/ or the folder of the configuration. Nothing is downloaded. */
 #ifndef TG_ENV_DATASET_H

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static tg_status parse(tg_arena *a, const char *text, tg_node **root, tg_error *err) {
     return tg_tree_parse(a, "t.yml", text, strlen(text), root, err);
@@ -358,6 +359,20 @@ TEST(model_names_are_located) {
     CHECK_OK(tg_model_locate("org/net", &path, &err));
     CHECK_STR(path, snap);
     tg_free(path);
+    char huggingface[300];
+    snprintf(huggingface, sizeof huggingface, "%s/huggingface", tmp);
+    REQUIRE(!mkdir(huggingface, 0755));
+    strcat(huggingface, "/hub");
+    REQUIRE(!symlink(hub, huggingface));
+    static const char *const variables[] = {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME",
+                                            "XDG_CACHE_HOME"};
+    for (size_t i = 0; i < 4; i++) { /* each of them alone */
+        for (size_t k = 0; k < 4; k++) setenv(variables[k], k != i ? "" : i < 2 ? hub : tmp, 1);
+        CHECK_OK(tg_model_locate("org/net", &path, &err));
+        if (path) CHECK(strstr(path, "/models--org--net/snapshots/abc123"));
+        tg_free(path);
+    }
+    setenv("HF_HUB_CACHE", hub, 1);
     CHECK_EQ(tg_model_locate("no/such", &path, &err), TG_NOINPUT);
     CHECK(!path && strstr(err.msg, "\"no/such\"") && strstr(err.msg, models) &&
           strstr(err.msg, "models--no--such"));
