@@ -68,14 +68,14 @@ static void drop_missing(tg_export_job *j) {
     j->params.n = n;
 }
 
-/* Matches every tensor of the source. */
-static tg_status open_network(tg_export_job *j, const char *file, tg_error *err) {
-    const tg_export_source *s = &j->source;
+/* Matches every tensor of the folder, or of its one file. */
+static tg_status open_network(tg_export_job *j, const char *folder, const char *file,
+                              tg_error *err) {
     j->arch.value_head = true;
     tg_status st = tg_params_init(&j->params, &j->arch, err);
     if (st != TG_OK) return st;
-    st = file ? tg_weights_open_file(&j->weights, s->folder, file, &j->arch, &j->params, err)
-              : tg_weights_open(&j->weights, s->folder, &j->arch, &j->params, err);
+    st = file ? tg_weights_open_file(&j->weights, folder, file, &j->arch, &j->params, err)
+              : tg_weights_open(&j->weights, folder, &j->arch, &j->params, err);
     if (st == TG_OK)
         drop_missing(j);
     else
@@ -172,7 +172,7 @@ static tg_status remove_old_tokenizer(const tg_export_job *j, const char *out, t
 
 /* Before anything is written: a critic that cannot be read is no reason to replace a model and leave it without one. */
 static tg_status check_critic(tg_export_job *j, tg_error *err) {
-    tg_status st = open_network(j, "value.safetensors", err);
+    tg_status st = open_network(j, j->source.critic, j->source.critic_file, err);
     if (st == TG_OK) close_network(j);
     return st;
 }
@@ -180,8 +180,8 @@ static tg_status check_critic(tg_export_job *j, tg_error *err) {
 /* A critic that is a network of its own: a folder inside the new one. */
 static tg_status write_critic(tg_export_job *j, const char *out, tg_error *err) {
     char *folder = tg_path_join(out, "value");
-    tg_status st =
-        folder ? open_network(j, "value.safetensors", err) : tg_fail_nomem(err, strlen(out));
+    tg_status st = folder ? open_network(j, j->source.critic, j->source.critic_file, err)
+                          : tg_fail_nomem(err, strlen(out));
     if (st == TG_OK) {
         st = tg_model_write_folder(folder, write_network, j, err);
         close_network(j);
@@ -228,7 +228,7 @@ static tg_status report(const tg_export_job *j, const char *out, bool dry, tg_er
         tg_buf_printf(&text, "\n%s %s: %s, %zu weight file%s%s%s\n",
                       dry ? "would write" : "writing", out, tg_dtype_name(j->opts.dtype), shards,
                       shards == 1 ? "" : "s", j->arch.value_head ? ", value head" : "",
-                      j->source.value ? ", critic in value/" : "");
+                      j->source.critic ? ", critic in value/" : "");
     }
     tg_status st = tg_stdout_write(&text, err);
     tg_buf_fini(&text);
@@ -258,8 +258,8 @@ tg_status tg_export_run(tg_export_job *j, const char *source, const char *base, 
                         bool dry, bool overwrite, tg_error *err) {
     tg_status st = tg_export_source_find(&j->source, source, base, err);
     if (st == TG_OK) st = tg_arch_load(&j->arch, j->source.settings, err);
-    if (st == TG_OK && out && j->source.value) st = check_critic(j, err);
-    if (st == TG_OK) st = open_network(j, j->source.file, err);
+    if (st == TG_OK && out && j->source.critic) st = check_critic(j, err);
+    if (st == TG_OK) st = open_network(j, j->source.folder, j->source.file, err);
     if (st != TG_OK) return st;
     if (j->keep_dtype) j->opts.dtype = common_dtype(j);
     if (out) st = check_target(j, out, overwrite, err);
@@ -276,7 +276,7 @@ tg_status tg_export_run(tg_export_job *j, const char *source, const char *base, 
     close_network(j);
     j->model_written = write;
     if (st == TG_OK && write) st = remove_old_critic(out, err);
-    if (st == TG_OK && write && j->source.value) st = write_critic(j, out, err);
+    if (st == TG_OK && write && j->source.critic) st = write_critic(j, out, err);
     if (lock >= 0) close(lock);
     if (st == TG_OK && j->infinite)
         tg_log_warn("export", "%zu weights are infinite as f16; bf16 has room for larger ones",

@@ -79,14 +79,25 @@ static tg_status use_checkpoint(tg_export_source *s, const char *folder, const c
     s->folder = tg_strdup(folder);
     s->file = "policy.safetensors";
     if (!s->folder) return tg_fail_nomem(err, strlen(folder));
-    s->value = tg_folder_has(folder, "value.safetensors");
+    if (tg_folder_has(folder, "value.safetensors")) {
+        s->critic = tg_strdup(folder);
+        s->critic_file = "value.safetensors";
+        if (!s->critic) return tg_fail_nomem(err, strlen(folder));
+    }
     return find_settings(s, base, err);
 }
 
+/* A critic is where an export leaves it. */
 static tg_status use_model(tg_export_source *s, const char *folder, tg_error *err) {
     s->folder = tg_strdup(folder);
     s->settings = tg_strdup(folder);
-    return s->folder && s->settings ? TG_OK : tg_fail_nomem(err, strlen(folder));
+    s->critic = tg_path_join(folder, "value");
+    if (!s->folder || !s->settings || !s->critic) return tg_fail_nomem(err, strlen(folder));
+    if (!tg_folder_has(s->critic, "value_head.safetensors")) {
+        tg_free(s->critic);
+        s->critic = NULL;
+    }
+    return TG_OK;
 }
 
 /* What cannot be looked into is left to those who open its files. */
@@ -133,5 +144,6 @@ tg_status tg_export_source_find(tg_export_source *s, const char *name, const cha
 void tg_export_source_fini(tg_export_source *s) {
     tg_free(s->settings);
     tg_free(s->folder);
+    tg_free(s->critic);
     *s = (tg_export_source){0};
 }

@@ -8,7 +8,8 @@ typedef struct tg_export_source {
     char *settings;   /* folder with config.json and the tokenizer */
     char *folder;     /* folder with the weights */
     const char *file; /* the one file that has them, or NULL: as in a model folder */
-    bool value;       /* a critic of its own lies beside it: value.safetensors */
+    char *critic;     /* the same of a critic of its own, or NULL: there is none */
+    const char *critic_file;
 } tg_export_source;
 
 /* name: a model folder or name, a run folder (its model/, else its newest checkpoint), or a checkpoint folder. base: where a

@@ -70,6 +70,13 @@ check "with its tokenizer" cmp from-run/tokenizer.json run/model/tokenizer.json
 check "a checkpoint" "$textgen" export "$last" from-checkpoint
 check "of the last iteration is the run's model" cmp from-checkpoint/model.safetensors run/model/model.safetensors
 check "with its critic" test -e from-checkpoint/value/value_head.safetensors
+check "an export of it" "$textgen" export from-checkpoint again
+check "has the critic too" diff -r from-checkpoint again
+check "in another type" "$textgen" export from-checkpoint again-half --dtype bf16
+check "that is the critic's too" grep -q bfloat16 again-half/value/config.json
+cp -r from-checkpoint lame && chmod -R u+w lame && rm lame/value/model.safetensors
+refused "a folder whose critic has no weights" 66 'lame/value: no weights' "$textgen" export lame x
+check "leaves nothing" test ! -e x
 cp -r from-checkpoint over && check "a model over a checkpoint" "$textgen" export "$opt" over --overwrite
 check "leaves no critic of another" test ! -e over/value
 cp -r "$last" spoilt && printf x >spoilt/value.safetensors && cp -r from-checkpoint half-over
