@@ -266,11 +266,13 @@ tg_status tg_export_run(tg_export_job *j, const char *source, const char *base, 
     if (st == TG_OK) st = report(j, out, dry, err);
     bool write = out && !dry;
     int lock = -1;
-    if (st == TG_OK && write) st = lock_target(out, &lock, err);
     if (st == TG_OK && write) {
         watch_signals();
         warn_not_finite(j);
+        st = lock_target(out, &lock, err);
     }
+    /* looking at all numbers takes a while: another export may have been faster */
+    if (st == TG_OK && write) st = check_target(j, out, overwrite, err);
     if (st == TG_OK && write) st = tg_model_write_folder(out, write_network, j, err);
     if (st == TG_OK && write) st = remove_old_tokenizer(j, out, err);
     close_network(j);

@@ -168,6 +168,16 @@ refused "a folder that another process writes into" 69 'shared: another process 
 exec 9<&-
 check "which stays as it was" cmp shared/model.safetensors "$opt/model.safetensors"
 check "afterwards" "$textgen" export heavy shared --overwrite
+# a model that appears in OUT while an export looks at its own: here it waits for room in a pipe that is full
+mkfifo full && exec 8<>full && head -c 65536 /dev/zero >&8
+"$textgen" export "$opt" faster >&8 2>err 9<&- &
+export_pid=$!
+sleep 0.5
+cp -r judge faster && head -c 65536 <&8 >/dev/null
+wait $export_pid
+is "a model that came in the meantime" "64 1" "$? $(grep -c 'faster: already holds a model; give --overwrite' err)"
+exec 8<&-
+check "stays" diff -r judge faster
 refused "onto itself" 64 'is the source' "$textgen" export one one/ --overwrite
 refused "onto a file" 64 'is a file; name a folder' "$textgen" export one one/config.json
 refused "settings of another model" 64 '--base is for checkpoints: one is a model' "$textgen" export one x --base textgen/tiny
