@@ -47,7 +47,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         TG_ASSERT((st == TG_DATA || st == TG_UNSUPPORTED) && err.msg[0] && !f.tensors);
         return 0;
     }
-    for (size_t i = 0; i < f.n; i++) check_tensor(&f.tensors[i], data, size);
+    for (size_t i = 0; i < f.n; i++) {
+        check_tensor(&f.tensors[i], data, size);
+        st = tg_tensor_file_check_seal(&f, &f.tensors[i], "fuzz", &err);
+        TG_ASSERT(st == TG_OK || (st == TG_DATA && err.msg[0]));
+    }
     tg_tensor_file_close(&f);
     return 0;
 }
