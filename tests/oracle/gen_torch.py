@@ -4,9 +4,11 @@ import collections
 import io
 import json
 import os
+import pickle
 import shutil
 import struct
 import sys
+import types
 import zipfile
 
 import torch
@@ -40,6 +42,29 @@ def noted():
     for name in ("tensor", "turned", "parameter"):
         out[name].split = [1, "rows", {"parts": None}]
     return out
+
+
+class Python2Pickler(pickle._Pickler):
+    """As Python 2 pickled: texts are bytes, and an OrderedDict is made of a list of its items."""
+
+    def save_text(self, text):
+        data = text.encode()
+        self.write((b"U" + bytes([len(data)]) if len(data) < 256 else b"T" + struct.pack("<i", len(data))) + data)
+        self.memoize(text)
+    dispatch = {**pickle._Pickler.dispatch, str: save_text}
+
+    def reducer_override(self, value):
+        if type(value) is not collections.OrderedDict:
+            return NotImplemented
+        made = (type(value), ([list(item) for item in value.items()],))
+        return made + (vars(value),) if vars(value) else made
+
+
+def python2():
+    """The module that torch.save is given."""
+    module = types.ModuleType("python2")
+    module.Pickler, module.dump = Python2Pickler, lambda value, file, protocol: Python2Pickler(file, protocol).dump(value)
+    return module
 
 
 def zip64(data):
@@ -198,6 +223,8 @@ def main():
     tables = {"zip": (tensors(), {}), "old": (tensors(), {"_use_new_zipfile_serialization": False}),
               "protocol4": (tensors(), {"pickle_protocol": 4}), "module": (linear.state_dict(), {}),
               "module_old": (linear.state_dict(), {"_use_new_zipfile_serialization": False}),
+              "python2": (linear.state_dict(), {"pickle_module": python2()}),
+              "python2_old": (collections.OrderedDict(tensors()), {"pickle_module": python2(), "_use_new_zipfile_serialization": False}),
               "ordered": (collections.OrderedDict(tensors()), {}), "none": ({}, {}),
               "noted": (noted(), {}), "noted_old": (noted(), {"_use_new_zipfile_serialization": False})}
     files = {name: saved(table, **how) for name, (table, how) in tables.items()}

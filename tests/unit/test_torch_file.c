@@ -46,8 +46,9 @@ static void check_same(const char *table, const tg_st_tensor *a, const tg_st_ten
 }
 
 TEST(state_dicts_read_as_torch_reads_them) {
-    static const char *const names[] = {"zip",        "old",     "protocol4", "zip64", "module",
-                                        "module_old", "ordered", "none",      "noted", "noted_old"};
+    static const char *const names[] = {"zip",    "old",        "protocol4", "zip64",
+                                        "module", "module_old", "ordered",   "none",
+                                        "noted",  "noted_old",  "python2",   "python2_old"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         tg_tensor_file f, want;
         REQUIRE_OK(tg_safetensors_open(&want, golden(names[i], "safetensors"), &err));

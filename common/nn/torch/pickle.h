@@ -87,6 +87,9 @@ void tg_pickle_fini(tg_pickle *p);
 const tg_pickle_value *tg_pickle_open_key(const tg_pickle *p);
 /* For the host: a fresh dict. */
 tg_status tg_pickle_new_dict(tg_pickle *p, tg_pickle_value *out, tg_error *err) TG_MUST_CHECK;
+/* For the host: one more key and value of such a dict. */
+tg_status tg_pickle_dict_add(tg_pickle *p, const tg_pickle_value *dict,
+                             const tg_pickle_value pair[2], tg_error *err) TG_MUST_CHECK;
 /* The same: counts what the host itself allocates against the pickle's budget. */
 tg_status tg_pickle_spend(tg_pickle *p, size_t bytes, tg_error *err) TG_MUST_CHECK;
 /* "a list", "text" …: for messages. */

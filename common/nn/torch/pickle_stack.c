@@ -95,18 +95,28 @@ tg_status tg_pickle_push_list(tg_pickle *p, tg_pickle_kind kind) {
     return st == TG_OK ? tg_pickle_push(p, v) : st;
 }
 
+static tg_status add_items(tg_pickle *p, tg_pickle_list *list, const tg_pickle_value *items,
+                           size_t n) {
+    tg_status st = grow(p, &list->items, &list->cap, list->n + n);
+    if (st != TG_OK) return st;
+    if (n) memcpy(list->items + list->n, items, n * sizeof *items);
+    list->n += n;
+    return TG_OK;
+}
+
+tg_status tg_pickle_dict_add(tg_pickle *p, const tg_pickle_value *dict,
+                             const tg_pickle_value pair[2], tg_error *err) {
+    p->err = err;
+    return add_items(p, dict->list, pair, 2);
+}
+
 tg_status tg_pickle_extend(tg_pickle *p, tg_pickle_kind kind, const tg_pickle_value *items,
                            size_t n) {
     if (!p->depth || p->stack[p->depth - 1].kind != kind)
         return tg_pickle_bad(p, kind == TG_PICKLE_DICT ? "no dict to set items of"
                                                        : "no list to append to");
     if (kind == TG_PICKLE_DICT && n % 2) return tg_pickle_bad(p, "a key without a value");
-    tg_pickle_list *list = p->stack[p->depth - 1].list;
-    tg_status st = grow(p, &list->items, &list->cap, list->n + n);
-    if (st != TG_OK) return st;
-    if (n) memcpy(list->items + list->n, items, n * sizeof *items);
-    list->n += n;
-    return TG_OK;
+    return add_items(p, p->stack[p->depth - 1].list, items, n);
 }
 
 /* An index beyond what the bytes so far could have put is a lie, and would cost memory. */

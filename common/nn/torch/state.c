@@ -180,13 +180,29 @@ static tg_status rebuild_from_type(tg_torch_state *s, const tg_pickle_value *arg
               : tg_fail(err, TG_DATA, "pickle: a tensor of another type than torch.Tensor");
 }
 
+/* Without arguments; Python 2 saved the items as one: a list of [key, value]. */
+static tg_status ordered_dict(tg_pickle *p, const tg_pickle_value *args, tg_pickle_value *out,
+                              tg_error *err) {
+    const tg_pickle_value *list = args->n ? &args->items[0] : NULL;
+    if (args->n > 1 || (list && list->kind != TG_PICKLE_LIST))
+        return tg_fail(err, TG_DATA, "pickle: OrderedDict with other arguments than its items");
+    tg_status st = tg_pickle_new_dict(p, out, err);
+    for (size_t i = 0; list && i < list->list->n && st == TG_OK; i++) {
+        const tg_pickle_value *pair = &list->list->items[i];
+        if (pair->kind == TG_PICKLE_LIST && pair->list->n == 2)
+            st = tg_pickle_dict_add(p, out, pair->list->items, err);
+        else
+            st = tg_fail(err, TG_DATA,
+                         "pickle: an item of an OrderedDict that is not a list of key and value");
+    }
+    return st;
+}
+
 static tg_status call(void *arg, tg_pickle *p, uint32_t id, const tg_pickle_value *args,
                       tg_pickle_value *out, tg_error *err) {
     tg_torch_state *s = arg;
     switch (id) {
-    case ORDERED_DICT:
-        if (args->n) return tg_fail(err, TG_DATA, "pickle: OrderedDict with arguments");
-        return tg_pickle_new_dict(p, out, err);
+    case ORDERED_DICT: return ordered_dict(p, args, out, err);
     case REBUILD_V1:
     case REBUILD_V2:
     case REBUILD_FROM_TYPE: {
