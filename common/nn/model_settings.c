@@ -57,6 +57,7 @@ tg_status tg_model_write_config(const char *folder, const tg_arch *arch, const c
     if (st == TG_OK) { /* newer name of torch_dtype: one of them is enough */
         const char *key = json_object_get(o, "dtype") ? "dtype" : "torch_dtype";
         json_object_del(o, "torch_dtype");
+        json_object_del(o, "transformers_weights"); /* the file it came from */
         json_object_set_new(o, key, json_string(torch_name(dtype)));
         st = tg_json_file_write(folder, "config.json", o, err);
     }

@@ -33,8 +33,9 @@ static bool has_file(const tg_tensor_set *s, const char *name) {
 }
 
 /* NULL is none. What is longer than names of files may be is not worth asking the system. */
+enum { LONGEST = 255 };
+
 static bool is_file_name(const char *name) {
-    enum { LONGEST = 255 };
     return name && name[0] && !strchr(name, '/') && strcmp(name, ".") != 0 &&
            strcmp(name, "..") != 0 && strlen(name) <= LONGEST;
 }
@@ -83,15 +84,44 @@ static const char *lost_entry(const char *folder) {
     return NULL;
 }
 
+/* The entry that config.json names as the one to read; "": none. */
+static tg_status named_entry(const char *folder, char out[LONGEST + 1], tg_error *err) {
+    tg_config_json config;
+    out[0] = '\0';
+    if (!tg_folder_has(folder, "config.json")) return TG_OK;
+    tg_status st = tg_config_json_open(&config, folder, "config.json", err);
+    if (st != TG_OK) return st;
+    const json_t *value = json_object_get(config.root, "transformers_weights");
+    const char *name = json_string_value(value);
+    if (value && !json_is_null(value) &&
+        (!is_file_name(name) ||
+         (!tg_str_ends(name, ".safetensors") && !tg_str_ends(name, ".safetensors.index.json"))))
+        st =
+            tg_fail(err, TG_DATA,
+                    "%s: transformers_weights: expected the name of a file in the folder that ends "
+                    "with .safetensors or .safetensors.index.json",
+                    config.path);
+    else if (name)
+        snprintf(out, LONGEST + 1, "%s", name);
+    tg_config_json_close(&config);
+    return st;
+}
+
+static tg_status open_entry(tg_tensor_set *s, const char *folder, const char *name, tg_error *err) {
+    tg_status st = tg_str_ends(name, ".index.json") ? open_shards(s, folder, name, err)
+                                                    : tg_tensor_set_add(s, folder, name, err);
+    if (st != TG_OK) tg_tensor_set_close(s);
+    return st;
+}
+
 tg_status tg_tensor_set_open(tg_tensor_set *s, const char *folder, tg_error *err) {
+    char named[LONGEST + 1];
     *s = (tg_tensor_set){0};
-    for (const char *const *name = tg_weight_entries; *name; name++) {
-        if (!tg_folder_has(folder, *name)) continue;
-        tg_status st = tg_str_ends(*name, ".index.json") ? open_shards(s, folder, *name, err)
-                                                         : tg_tensor_set_add(s, folder, *name, err);
-        if (st != TG_OK) tg_tensor_set_close(s);
-        return st;
-    }
+    tg_status st = named_entry(folder, named, err);
+    if (st != TG_OK) return st;
+    if (named[0]) return open_entry(s, folder, named, err);
+    for (const char *const *name = tg_weight_entries; *name; name++)
+        if (tg_folder_has(folder, *name)) return open_entry(s, folder, *name, err);
     const char *lost = lost_entry(folder);
     if (lost)
         return tg_fail(err, TG_NOINPUT,

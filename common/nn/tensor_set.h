@@ -10,8 +10,8 @@ typedef struct tg_tensor_set {
     size_t n;
 } tg_tensor_set;
 
-/* model.safetensors, else the shards of model.safetensors.index.json, else pytorch_model.bin, else the shards of
- * pytorch_model.bin.index.json. TG_NOINPUT: none of them is there. */
+/* What config.json names in transformers_weights; else model.safetensors, else the shards of model.safetensors.index.json, else
+ * pytorch_model.bin, else the shards of pytorch_model.bin.index.json. TG_NOINPUT: none of them is there. */
 tg_status tg_tensor_set_open(tg_tensor_set *s, const char *folder, tg_error *err) TG_MUST_CHECK;
 /* One more file of the folder. */
 tg_status tg_tensor_set_add(tg_tensor_set *s, const char *folder, const char *name,

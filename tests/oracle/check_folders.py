@@ -127,6 +127,20 @@ def tied_as(*names):
     return write
 
 
+def named(f):
+    """By config.json, beside others of the usual name."""
+    os.rename(f.file("model.safetensors"), f.file("its.safetensors"))
+    f.store({k: v * 2 for k, v in f.tensors.items()})
+    f.configure(transformers_weights="its.safetensors")
+
+
+def named_shards(f):
+    shards("safetensors")(f)
+    os.rename(f.file("model.safetensors.index.json"), f.file("its.safetensors.index.json"))
+    f.store({k: v * 2 for k, v in f.tensors.items()})
+    f.configure(transformers_weights="its.safetensors.index.json")
+
+
 def pointer(f):
     with open(f.file("model.safetensors"), "w") as out:
         out.write("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 548105171\n")
@@ -144,6 +158,8 @@ CASES = {
     "shards": ("lm", "llama", shards("safetensors")), "shards-pickled": ("s2s", "marian", shards("bin")),
     "cache": ("lm", "gpt2", as_in_the_cache), "cache-pickled": ("labels", "roberta", pickled_in_the_cache),
     "two-formats": ("lm", "gpt2", lambda f: torch.save({k: v * 2 for k, v in f.tensors.items()}, f.file("pytorch_model.bin"))),
+    "named": ("lm", "gpt2", named), "named-shards": ("s2s", "bart", named_shards),
+    "named-outside": ("lm", "gpt2", lambda f: f.configure(transformers_weights="../x.safetensors"), "transformers_weights: expected the name"),
     "base-gpt2": ("lm", "gpt2", base), "base-bloom": ("lm", "bloom", base),
     "base-t5": ("s2s", "t5", base), "base-bart": ("s2s", "bart", base),
     "bare-names-gpt2": ("lm", "gpt2", without("transformer.")), "bare-names-neox": ("lm", "gpt_neox", without("gpt_neox.")),

@@ -269,43 +269,6 @@ TEST(shards_are_read_through_the_index) {
     tg_backend_close(&be);
 }
 
-TEST(a_link_to_nowhere_is_named) {
-    tg_backend *be = tg_small_backend();
-    tg_arch a = tg_small_arch();
-    tg_model *m, *back;
-    REQUIRE_OK(tg_model_create(&m, be, &a, 0, 3, &err));
-    REQUIRE_OK(tg_model_save(m, tg_small_path("links"), &err));
-    const char *const names[] = {"links/model.safetensors", "links/config.json"};
-    for (size_t i = 0; i < TG_COUNT_OF(names); i++) {
-        CHECK_EQ(remove(tg_small_path(names[i])), 0);
-        CHECK_EQ(symlink("../blobs/gone", tg_small_path(names[i])), 0);
-        CHECK_EQ(tg_model_open(&back, be, tg_small_path("links"), 0, 1, &err), TG_NOINPUT);
-        char says[80];
-        snprintf(says, sizeof says, "%s: is a link to a file that is not there", names[i]);
-        CHECK(strstr(err.msg, says) != NULL);
-    }
-    tg_model_destroy(&m);
-    tg_backend_close(&be);
-}
-
-TEST(a_tensor_in_two_shards_is_refused_with_both) {
-    tg_backend *be = tg_small_backend();
-    tg_arch a = tg_small_arch();
-    tg_model *m, *back;
-    REQUIRE_OK(tg_model_create(&m, be, &a, 0, 3, &err));
-    REQUIRE_OK(tg_model_save(m, tg_small_path("twice"), &err));
-    CHECK_EQ(rename(tg_small_path("twice/model.safetensors"), tg_small_path("twice/one")), 0);
-    write_edited(m, tg_small_path("twice"), (struct edit){.also = "lm_head.weight"});
-    CHECK_EQ(rename(tg_small_path("twice/model.safetensors"), tg_small_path("twice/two")), 0);
-    const char *index = "{\"weight_map\": {\"a\": \"one\", \"b\": \"two\"}}";
-    CHECK_OK(tg_file_write_atomic(tg_small_path("twice/model.safetensors.index.json"), index,
-                                  strlen(index), &err));
-    CHECK_EQ(tg_model_open(&back, be, tg_small_path("twice"), 0, 1, &err), TG_DATA);
-    CHECK(strstr(err.msg, "twice/two: tensor \"transformer.") && strstr(err.msg, "twice/one too"));
-    tg_model_destroy(&m);
-    tg_backend_close(&be);
-}
-
 TEST(bad_configs_are_refused_with_file_key_and_reason) {
     static const struct {
         const char *text;
