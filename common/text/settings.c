@@ -66,6 +66,19 @@ static tg_status load(const char *folder, const char *name, json_t **out, char *
     return st;
 }
 
+/* NULL: it is not there. */
+static tg_status load_text(const char *folder, const char *name, char **text, tg_error *err) {
+    enum { LONGEST = 4 << 20 };
+    char *path = tg_path_join(folder, name);
+    if (!path) return tg_fail_nomem(err, strlen(folder));
+    tg_buf raw = {0};
+    tg_status st = tg_path_exists(path) ? tg_file_read(path, LONGEST, &raw, err) : TG_OK;
+    if (st == TG_OK && raw.data && !(*text = tg_buf_take(&raw))) st = tg_fail_nomem(err, raw.len);
+    tg_buf_fini(&raw);
+    tg_free(path);
+    return st;
+}
+
 static const family *by_type(const char *model_type) {
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
         if (!strcmp(families[i].model_type, model_type)) return &families[i];
@@ -198,6 +211,7 @@ tg_status tg_side_files_load(tg_tokenizer *t, const char *folder, tg_side_files 
     tg_status st = load(folder, "tokenizer_config.json", &f->tokenizer, &t->config_json, err);
     if (st == TG_OK)
         st = load(folder, "special_tokens_map.json", &f->special, &t->special_json, err);
+    if (st == TG_OK) st = load_text(folder, "chat_template.jinja", &t->chat_template, err);
     return st == TG_OK ? load(folder, "config.json", &f->model, NULL, err) : st;
 }
 

@@ -246,6 +246,7 @@ void tg_tokenizer_destroy(tg_tokenizer **tp) {
     tg_free(t->special);
     tg_free(t->config_json);
     tg_free(t->special_json);
+    tg_free(t->chat_template);
     tg_free(t->vocab_json);
     tg_buf_fini(&t->spm);
     tg_tokenizer_destroy(&t->target);

@@ -29,6 +29,7 @@ struct tg_tokenizer {
     uint8_t pad_type;             /* pad_token_type_id */
     char *config_json;            /* tokenizer_config.json as it was read; NULL: there was none */
     char *special_json;           /* special_tokens_map.json */
+    char *chat_template;          /* chat_template.jinja, kept for those who chat */
     tg_buf spm;  /* the SentencePiece model, when no tokenizer.json says the same; else empty */
     bool marian; /* spm is source.spm, or of the target target.spm */
     char *vocab_json;     /* marian: the file */

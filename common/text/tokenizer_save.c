@@ -60,6 +60,10 @@ static void write_config(const tg_tokenizer *t, tg_buf *out) {
     tg_buf_puts(out, "\n}\n");
 }
 
+static void write_chat_template(const tg_tokenizer *t, tg_buf *out) {
+    tg_buf_puts(out, t->chat_template);
+}
+
 static void write_vocab(const tg_tokenizer *t, tg_buf *out) {
     tg_vocab_write_json(&t->model->vocab, out);
     tg_buf_putc(out, '\n');
@@ -100,6 +104,7 @@ tg_status tg_tokenizer_save(const tg_tokenizer *t, const char *folder, tg_error 
         const char *model; /* the only one with such a file; NULL: all */
     } file[] = {{"tokenizer_config.json", write_config, ANY, NULL},
                 {"special_tokens_map.json", write_special, ANY, NULL},
+                {"chat_template.jinja", write_chat_template, ANY, NULL},
                 {"tokenizer.json", tg_tokenizer_write_json, JSON, NULL},
                 {"vocab.json", write_vocab, JSON, "BPE"},
                 {"merges.txt", write_merges, JSON, "BPE"},
@@ -113,6 +118,7 @@ tg_status tg_tokenizer_save(const tg_tokenizer *t, const char *folder, tg_error 
     for (size_t i = 0; i < sizeof file / sizeof file[0] && st == TG_OK; i++) {
         if (file[i].model && strcmp(file[i].model, t->model->ops->name)) continue;
         if (file[i].form != ANY && file[i].form != form_of(t)) continue;
+        if (file[i].write == write_chat_template && !t->chat_template) continue;
         tg_buf_reset(&out);
         file[i].write(t, &out);
         char *path = tg_path_join(folder, file[i].name);

@@ -193,6 +193,29 @@ TEST(vocab_txt_is_berts_tokenizer) {
     tg_tokenizer_destroy(&again);
 }
 
+TEST(a_chat_template_is_kept) {
+    char dir[256], vocab[300], saved[300], path[330];
+    snprintf(dir, sizeof dir, "%s/chat", tg_test_tmpdir());
+    snprintf(saved, sizeof saved, "%s/saved", dir);
+    snprintf(vocab, sizeof vocab, "%s/vocab.txt", dir);
+    snprintf(path, sizeof path, "%s/chat_template.jinja", dir);
+    static const char words[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\n";
+    static const char template[] = "{% for m in messages %}\n{{ m['content'] }}\n{% endfor %}";
+    tg_error err = {0};
+    REQUIRE_OK(tg_dir_create(dir, &err));
+    REQUIRE_OK(tg_file_write_atomic(vocab, words, sizeof words - 1, &err));
+    REQUIRE_OK(tg_file_write_atomic(path, template, sizeof template - 1, &err));
+    tg_tokenizer *t = NULL;
+    REQUIRE_OK(tg_tokenizer_open(&t, dir, &err));
+    CHECK_OK(tg_tokenizer_save(t, saved, &err));
+    snprintf(path, sizeof path, "%s/chat_template.jinja", saved);
+    tg_buf back = {0};
+    CHECK_OK(tg_file_read(path, sizeof template, &back, &err));
+    CHECK(back.data && !strcmp(back.data, template));
+    tg_buf_fini(&back);
+    tg_tokenizer_destroy(&t);
+}
+
 /* The bytes of a SentencePiece model with T5's first pieces and unk_id 2. */
 static tg_buf small_spm(void) {
     tg_buf b = {0};
