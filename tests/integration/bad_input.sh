@@ -241,9 +241,9 @@ bad "score: missing field" 65 'd.jsonl:2: .*prediction' "$textgen" score --metri
 bad "score: unknown metric" '(64|78)' 'datez.*dates' "$textgen" score --metric datez --jsonl d.jsonl
 
 # ---- command lines -----------------------------------------------------------------------------
+bad "no config to evaluate" 64 'an argument is missing; usage: textgen eval' "$textgen" eval
 bad "no command" 64 'a command is missing' "$textgen"
 bad "unknown command" 64 'unknown command "trian", did you mean "train"' "$textgen" trian good.yml
-bad "command of a later version" 78 '"eval" is known, but not built' "$textgen" eval
 bad "no config" 64 'a config is missing' "$textgen" train
 bad "two configs" 64 'unexpected argument' "$textgen" train good.yml good.yml
 bad "unknown option" 64 'unknown option --worker, did you mean --workers' "$textgen" train good.yml --worker 2
