@@ -92,7 +92,7 @@ static tg_status run_text(job *j, tg_error *err) {
 
 /* ---- the command ------------------------------------------------------------------------------- */
 
-/* A folder without generation_config.json may leave the end token, and what answers begin with, to its family. */
+/* A folder without generation_config.json may leave the end token, padding, and what answers begin with, to its family. */
 static void settle_tokens(job *j, const char *folder) {
     const tg_arch *arch = &j->model.model->arch;
     char *path = tg_path_join(folder, "generation_config.json");
@@ -101,7 +101,7 @@ static void settle_tokens(job *j, const char *folder) {
     if (!j->settings.eos_token_id && !alone) tg_gen_set_eos(&j->settings, arch->eos_id);
     if (j->settings.decoder_start_id < 0 && alone)
         j->settings.decoder_start_id = j->settings.bos_id;
-    if (j->settings.pad_id < 0) j->settings.pad_id = arch->pad_id;
+    if (j->settings.pad_id < 0 && !alone) j->settings.pad_id = arch->pad_id;
     if (j->settings.pad_id < 0 && j->settings.n_eos) j->settings.pad_id = j->settings.eos_ids[0];
     j->settings.lengths_count_prompt = true;
 }

@@ -60,6 +60,13 @@ same "an end token that stands for others" "${ids##*, }" 1
 last() { grep -oE '"logprob": \[[^]]*' <<<"$1" | grep -oE -- '-[0-9]+\.[0-9]{3}' | tail -n 1; }
 same "and its log-prob" "$(last "$out")" "$(last "$(echo "{\"ids\": [5, 6, $ids]}" | "$textgen" logprob --model "$models/gpt_neo" --jsonl)")"
 
+# where generation_config.json names no padding, groups that are done pad with the first end token, whatever config.json says
+pads=$work/pads && cp -r "$models/pegasus" "$pads" && echo '{"decoder_start_token_id": 1}' >"$pads/generation_config.json"
+groups=(--model "$pads" num_beams=6 num_beam_groups=2 diversity_penalty=1 max_new_tokens=10 early_stopping=true num_return_sequences=4 'eos_token_id=[10, 5, 17]')
+out=$(run '{"ids": [4, 18, 2]}' "${groups[@]}" pad_token_id=10)
+same "padding that the folder does not name" "$(run '{"ids": [4, 18, 2]}' "${groups[@]}")" "$out"
+if [ "$(run '{"ids": [4, 18, 2]}' "${groups[@]}" pad_token_id=1)" != "$out" ]; then ok; else tell "this padding should matter"; fi
+
 # what a folder asks for is said with its file
 asks=$(mktemp -d) && cp "$models/llama/config.json" "$models/llama/model.safetensors" "$asks" && echo '{"penalty_alpha": 0.6}' >"$asks/generation_config.json"
 says "a folder's setting" 78 '/generation_config.json:1: generation_kwargs.penalty_alpha: contrastive search' '{"ids": [5]}' --model "$asks"
