@@ -28,7 +28,7 @@ int tg_row_first(const float *x, int n, float value);
 int tg_row_find(const float *e, const float *blocks, int n, double target);
 
 int tg_row_count(const float *x, int n, float least); /* how many are at least that */
-/* x[i] becomes -inf where by[i] is less than least. */
+/* x[i] becomes -inf where by[i] is less than least; they may be the same. */
 void tg_row_drop(float *x, const float *by, int n, float least);
 
 /* The k-th largest, 1 <= k <= n; no NaN. work (n), or (k) if k is at most TG_ROW_FEW, is overwritten. */

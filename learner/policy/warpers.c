@@ -46,14 +46,14 @@ static void exponentiate(job *j) {
     j->sum = tg_row_exp(j->c->score, j->c->n, j->top, j->w->e, NULL);
 }
 
-/* Takes out what is less probable than `least`, except the `keep` most probable. */
+/* Takes out what is less probable than `least`, except the `keep` most probable: by their scores, as many probabilities may be 0. */
 static void drop_below(const job *j, float least) {
+    float *score = j->c->score;
     int n = j->c->n;
-    if (tg_row_count(j->w->e, n, least) < j->keep) {
-        float bound = tg_row_kth_largest(j->w->e, n, TG_MIN(j->keep, n), j->w->work);
-        least = TG_MIN(least, bound);
-    }
-    tg_row_drop(j->c->score, j->w->e, n, least);
+    if (tg_row_count(j->w->e, n, least) < j->keep)
+        tg_row_drop(score, score, n, tg_row_kth_largest(score, n, TG_MIN(j->keep, n), j->w->work));
+    else
+        tg_row_drop(score, j->w->e, n, least);
 }
 
 /* The least probable tokens go as long as together they have at most 1 - p; of equal ones those that come first. */

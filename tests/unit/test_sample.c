@@ -256,6 +256,26 @@ TEST(of_equal_tokens_top_p_drops_the_first) {
     tg_gen_space_fini(&w);
 }
 
+TEST(of_improbable_tokens_as_many_as_are_asked_for_stay) {
+    /* next to the first, the probability of the others is 0 in float */
+    const float logits[5] = {-300, 80, 200, 90, 0};
+    for (int which = 0; which < 4; which++) {
+        tg_gen_settings s = defaults();
+        double *const fields[] = {&s.top_p, &s.min_p, &s.epsilon_cutoff, &s.eta_cutoff};
+        *fields[which] = 0.5;
+        s.top_k = 0;
+        tg_gen_space w;
+        tg_error err;
+        REQUIRE(tg_gen_space_init(&w, 5, &err) == TG_OK);
+        tg_candidates c;
+        tg_warp(&s, logits, 5, 2, &w, &c);
+        for (int i = 0; i < 5; i++)
+            tg_check((c.score[i] > -INFINITY) == (i == 2 || i == 3), __FILE__, __LINE__,
+                     "warper %d: token %d", which, i);
+        tg_gen_space_fini(&w);
+    }
+}
+
 TEST(top_k_matches_a_sort) {
     tg_gen_settings s = defaults();
     s.do_sample = true;
