@@ -157,12 +157,14 @@ static tg_status read_ids(job *j, const json_t *line, const entry *e, tg_error *
     }
     if (st == TG_OK)
         st = tg_line_ids(line, "ids", "text", answers, arch->vocab_size, &j->tokens, err);
-    size_t n = TG_MAX(j->tokens.n - (size_t)e->first - j->seq2seq, j->source.n - source);
-    if (st == TG_OK && n > (size_t)tg_arch_longest(arch))
-        st = tg_fail(err, TG_DATA, "%zu tokens, but the model has only %d positions", n,
-                     tg_arch_longest(arch));
-    if (st == TG_OK) tg_cli_model_check_length(&j->model, "logprob", (int64_t)n);
-    return st;
+    if (st != TG_OK) return st;
+    const size_t n = j->tokens.n - (size_t)e->first, n_source = j->source.n - source;
+    const size_t read = TG_MAX(n > 1 ? n - 1 : n, n_source); /* the last token is only asked for */
+    if (read > (size_t)tg_arch_longest(arch))
+        return tg_fail(err, TG_DATA, "%zu tokens, but the model has only %d positions",
+                       TG_MAX(n - j->seq2seq, n_source), tg_arch_longest(arch));
+    tg_cli_model_check_length(&j->model, "logprob", (int64_t)read);
+    return TG_OK;
 }
 
 static tg_status read_entry(job *j, tg_jsonl *in, entry *e, tg_error *err) {

@@ -43,6 +43,8 @@ says 'a source that is too long' 65 'only 24 positions' "$models/bart" "{\"input
 long=$(printf '5,%.0s' {1..23})
 says 'an answer as long as there are positions' 0 '"logprob": \[-' "$models/bart" "{\"input_ids\": [5], \"ids\": [$long 5]}"
 says 'an answer that is too long' 65 'only 24 positions' "$models/bart" "{\"input_ids\": [5], \"ids\": [$long 5, 5]}"
+says 'all that fits to generate' 0 '"logprob": \[null, -' "$models/gpt_neo" "{\"ids\": [$long 5, 5]}"
+says 'a text that is too long' 65 '26 tokens, but the model has only 24 positions' "$models/gpt_neo" "{\"ids\": [$long 5, 5, 5]}"
 says 'text without a tokenizer' 65 'needs a tokenizer' "$models/t5" '{"input_text": "a", "text": "b"}'
 says 'a causal model has no source' 65 'this one is causal' "$models/llama" '{"input_ids": [5], "ids": [5]}'
 says 'an encoder has no next token' 65 'is an encoder' "$PWD/tests/golden/encoders/bert" '{"ids": [5]}'
