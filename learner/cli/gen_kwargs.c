@@ -28,13 +28,29 @@ void tg_gen_kwargs_flags(tg_gen_kwargs *k, tg_flag *flags, size_t n) {
     flags[n] = (tg_flag){0};
 }
 
+/* As YAML; but white space at the ends of a text, which YAML would take off, was typed on purpose: in quotes. */
+static void put_value(tg_buf *out, const char *value) {
+    static const char white[] = " \t\n\r";
+    const size_t len = strlen(value);
+    const bool ends = len && (strchr(white, value[0]) || strchr(white, value[len - 1]));
+    const char first = value[strspn(value, white)];
+    if (ends && (!first || !strchr("[{\"'", first)))
+        tg_json_string(out, value, len);
+    else
+        tg_buf_puts(out, value);
+}
+
 /* --key VALUE as key=VALUE. */
 static tg_status set_flags(const tg_gen_kwargs *k, tg_arena *arena, tg_node *root, tg_error *err) {
     tg_status st = TG_OK;
     for (size_t i = 0; st == TG_OK && tg_gen_options[i].type != TG_T_END; i++) {
         if (!k->values[i]) continue;
         tg_buf text = {0};
-        tg_buf_printf(&text, "%s=%s", tg_gen_options[i].key, k->values[i]);
+        tg_buf_printf(&text, "%s=", tg_gen_options[i].key);
+        if (tg_gen_options[i].type == TG_T_NODE)
+            put_value(&text, k->values[i]);
+        else
+            tg_buf_puts(&text, k->values[i]);
         st = text.failed ? tg_fail_nomem(err, text.len)
                          : tg_tree_override(arena, root, text.data, err);
         tg_buf_fini(&text);

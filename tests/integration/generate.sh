@@ -31,6 +31,9 @@ says "however small a score is" 0 '"ids": \[([0-9]+, ){99}[0-9]+\].*"score": -[0
 says "fewer texts than results" 0 '"ids": \[9\].*"end": "length"}, {"ids": \[\].*"score": -1000000000.0, "end": "none"' '{"ids": [5, 6]}' --model "$models/t5" num_beams=2 num_return_sequences=2 max_new_tokens=1 forced_eos_token_id=9
 says "several results are a list" 0 '^\[\{.*\}, \{.*\}\]$' "$line" --model "$tiny" do_sample=true num_return_sequences=2 max_new_tokens=3
 says "a stop string ends it" 0 '"text": ".*has".*"end": "stop"' "$line" --model "$tiny" stop_strings=has max_new_tokens=9
+says "white space is text where it is typed" 0 '"text": " has 9 b[^ ]*", .*"end": "stop"' "$line" --model "$tiny" --do-sample false --stop-strings ' b' --max-new-tokens 9
+says "also alone" 0 '"ids": \[[0-9]+\], .*"end": "stop"' "$line" --model "$tiny" --do-sample false --stop-strings ' ' --max-new-tokens 9
+says "around a list it is not" 0 '"text": ".*has".*"end": "stop"' "$line" --model "$tiny" --stop-strings ' ["has"] ' --max-new-tokens 9
 says "an encoder-decoder's source" 0 '"ids": \[9' '{"ids": [5, 6, 7, 1]}' --model "$models/t5" max_new_tokens=4 forced_bos_token_id=9
 says "what is not built is named" 78 'command line: generation_kwargs.constraints: constrained beam search is known .*; null goes without it' "$line" --model "$tiny" 'constraints=[1]'
 says "groups must share the beams" 78 'num_beam_groups: 2 groups cannot share 3 beams' "$line" --model "$tiny" num_beams=3 num_beam_groups=2
