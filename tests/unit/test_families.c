@@ -328,6 +328,28 @@ TEST(what_is_not_built_is_refused_by_name) {
     }
 }
 
+TEST(gemma3_takes_the_kind_of_angles_by_its_new_name_only) {
+    static const struct {
+        const char *scaling;
+        tg_status status;
+    } cases[] = {{"{\"rope_type\":\"linear\",\"factor\":2}", TG_OK},
+                 {"{\"rope_type\":\"linear\",\"type\":\"dynamic\",\"factor\":2}", TG_OK},
+                 {"{\"type\":\"default\"}", TG_OK},
+                 {"{\"type\":\"linear\",\"factor\":2}", TG_UNSUPPORTED}};
+    char folder[700], path[800], text[200];
+    snprintf(folder, sizeof folder, "%s/kind", tg_test_tmpdir());
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    CHECK_OK(tg_dir_create(folder, &err));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tg_arch arch;
+        snprintf(text, sizeof text, "{\"model_type\":\"gemma3_text\",\"rope_scaling\":%s}",
+                 cases[i].scaling);
+        CHECK_OK(tg_file_write_atomic(path, text, strlen(text), &err));
+        CHECK_EQ(tg_arch_load(&arch, folder, &err), cases[i].status);
+    }
+    CHECK(strstr(err.msg, "rename the key to rope_type"));
+}
+
 TEST(bloom_in_slices_is_refused) {
     char folder[700], path[800];
     snprintf(folder, sizeof folder, "%s/slices", tg_test_tmpdir());

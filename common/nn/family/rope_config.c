@@ -163,12 +163,23 @@ static tg_status check_types(const tg_config_json *c, json_t *types, tg_error *e
     return TG_OK;
 }
 
+/* transformers knows only the new name of the kind there: by the old one it turns by the default angles, which nobody means. */
+static tg_status check_kind_name(const tg_config_json *c, const json_t *scaling, tg_error *err) {
+    const char *old = json_string_value(json_object_get(scaling, "type"));
+    if (!old || json_object_get(scaling, "rope_type") || !strcmp(old, "default")) return TG_OK;
+    return tg_fail(err, TG_UNSUPPORTED,
+                   "%s: rope_scaling: type: \"%.40s\" is not built into this version for types of "
+                   "layers (rename the key to rope_type)",
+                   c->path, old);
+}
+
 tg_status tg_rope_read_types(tg_arch *a, const tg_config_json *c, tg_error *err) {
     const standard local = {"rope_local_base_freq", "partial_rotary_factor", 10000, 1};
     const standard full = {"rope_theta", "partial_rotary_factor", 1e6, 1};
     tg_status st = check_objects(c, err);
     json_t *types = object_of(c->root, "rope_parameters"), *empty = json_object();
     if (st == TG_OK) st = empty ? check_types(c, types, err) : tg_fail_nomem(err, 64);
+    if (st == TG_OK) st = check_kind_name(c, object_of(c->root, "rope_scaling"), err);
     json_t *near = object_of(types, "sliding_attention");
     json_t *far = object_of(types ? types : c->root, types ? "full_attention" : "rope_scaling");
     a->rope = (tg_rope){0};
