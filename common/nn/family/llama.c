@@ -178,12 +178,21 @@ static tg_status read_gemma(tg_arch *a, const tg_config_json *c, tg_error *err) 
     return st;
 }
 
+/* A cap of 0 is not none to transformers, which divides by it and multiplies with it. */
+static tg_status check_cap(const tg_config_json *c, const char *key, tg_error *err) {
+    const json_t *cap = json_object_get(c->root, key);
+    if (!json_is_number(cap) || json_number_value(cap) > 0) return TG_OK;
+    return tg_fail(err, TG_DATA, "%s: %s: expected a number above 0, or null for none, found %g",
+                   c->path, key, json_number_value(cap));
+}
+
 /* What Gemma 2 and 3 have in common. Where layer_types is not there, all layers but every pattern-th are local. */
 static tg_status read_gemma_layers(tg_arch *a, const tg_config_json *c, int pattern,
                                    tg_error *err) {
     float scalar;
     bool listed;
     tg_status st = tg_config_json_float(c, "query_pre_attn_scalar", 1e-6, 1e9, 256, &scalar, err);
+    if (st == TG_OK) st = check_cap(c, "final_logit_softcapping", err);
     if (st == TG_OK) st = tg_window_read(a, c, "sliding_window", 4096, err);
     if (st == TG_OK) st = tg_layer_types_read(a, c, &listed, err);
     if (st != TG_OK) return st;
@@ -197,6 +206,7 @@ static tg_status read_gemma_layers(tg_arch *a, const tg_config_json *c, int patt
 static tg_status read_gemma2(tg_arch *a, const tg_config_json *c, tg_error *err) {
     a->post_norms = true;
     tg_status st = read_common(a, gemma2_keys, c, err);
+    if (st == TG_OK) st = check_cap(c, "attn_logit_softcapping", err);
     if (st == TG_OK) st = read_gemma_layers(a, c, 2, err);
     tg_window_settle(a);
     return st;
