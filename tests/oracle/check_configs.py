@@ -39,6 +39,7 @@ CASES = {
     "gpt_neox-others-names": ("gpt_neox", NEOX, dict(rope_parameters=None, rope_theta=900.0, partial_rotary_factor=1.0), None),
     "gpt_neox-a-part-that-is-cut": ("gpt_neox", dict(NEOX, hidden_size=160, num_attention_heads=2), dict(rope_parameters=None, rotary_pct=0.9), None),
     "yarn-finetuned": ("llama", LLAMA, dict(rope_parameters=None, rope_theta=100.0, rope_scaling=dict(YARN, factor=2.0, finetuned=True)), None),
+    "yarn-truncate-null": ("llama", dict(LLAMA, hidden_size=96), dict(rope_parameters=None, rope_theta=100.0, rope_scaling=dict(YARN, factor=2.0, truncate=None)), None),
     "t5-dense_act_fn": ("t5", T5, dict(dense_act_fn="gelu", is_gated_act=False), None),
     "bart-bare-names": ("bart", BART, {}, "model."),
     "mbart-bare-names-untied": ("mbart", dict(BART, tie_word_embeddings=False), {}, "model."),

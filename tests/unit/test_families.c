@@ -317,10 +317,13 @@ TEST(what_is_not_built_is_refused_by_name) {
                                         "{\"rope_type\":\"linear\"}",
                                         "{\"rope_type\":\"llama3\",\"factor\":2}",
                                         "{\"rope_type\":\"linear\",\"factor\":2,"
-                                        "\"partial_rotary_factor\":0.5}"};
+                                        "\"partial_rotary_factor\":0.5}",
+                                        "{\"rope_type\":\"yarn\",\"factor\":2,"
+                                        "\"attention_factor\":0}"};
     static const char *const words[] = {
-        "short_factor",   "long_factor", "attention_factor", "mrope_section",
-        "full_attention", "factor",      "low_freq_factor",  "partial_rotary_factor"};
+        "short_factor",    "long_factor",           "attention_factor",
+        "mrope_section",   "full_attention",        "factor",
+        "low_freq_factor", "partial_rotary_factor", "attention_factor"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         char folder[700], path[800];
         snprintf(folder, sizeof folder, "%s/rope", tg_test_tmpdir());

@@ -33,16 +33,21 @@ static double magnitude(double factor, double mscale) {
     return factor <= 1 ? 1 : 0.1 * mscale * log(factor) + 1;
 }
 
+/* *out: 0 where it is to be inferred. Of a 0 in the file nothing would be left to attend to. */
+static tg_status read_attention(const tg_config_json *sub, float *out, tg_error *err) {
+    return tg_config_json_float(sub, "attention_factor", 1e-6, 1e6, 0, out, err);
+}
+
 /* Peng et al. 2023, section 3.4, as transformers infers it. */
 static tg_status read_yarn(tg_rope *r, const tg_config_json *sub, tg_error *err) {
     float attention = 0, mscale = 0, all = 0;
-    bool truncate = true;
-    tg_status st = tg_config_json_float(sub, "attention_factor", 0, 1e6, 0, &attention, err);
+    bool truncate = !json_is_null(json_object_get(sub->root, "truncate")); /* null is no */
+    tg_status st = read_attention(sub, &attention, err);
     if (st == TG_OK) st = tg_config_json_float(sub, "mscale", 0, 1e6, 0, &mscale, err);
     if (st == TG_OK) st = tg_config_json_float(sub, "mscale_all_dim", 0, 1e6, 0, &all, err);
     if (st == TG_OK) st = tg_config_json_float(sub, "beta_fast", 0, 1e6, 32, &r->beta_fast, err);
     if (st == TG_OK) st = tg_config_json_float(sub, "beta_slow", 0, 1e6, 1, &r->beta_slow, err);
-    if (st == TG_OK) st = tg_config_json_bool(sub, "truncate", true, &truncate, err);
+    if (st == TG_OK) st = tg_config_json_bool(sub, "truncate", truncate, &truncate, err);
     if (st != TG_OK) return st;
     if (r->beta_fast <= 0) r->beta_fast = 32;
     if (r->beta_slow <= 0) r->beta_slow = 1;
@@ -101,7 +106,7 @@ static tg_status read_longrope(tg_rope *r, const tg_config_json *sub, tg_error *
     float attention = 0;
     tg_status st = read_stretches(r, sub, "short_factor", r->stretch, err);
     if (st == TG_OK) st = read_stretches(r, sub, "long_factor", r->long_stretch, err);
-    if (st == TG_OK) st = tg_config_json_float(sub, "attention_factor", 0, 1e6, 0, &attention, err);
+    if (st == TG_OK) st = read_attention(sub, &attention, err);
     if (st != TG_OK) return st;
     r->attention = attention;
     if (attention <= 0 && original < 2)
