@@ -20,6 +20,13 @@ static tg_status read_causal_labels(tg_arch *arch, const tg_config_json *c, tg_e
     return tg_labels_read(arch, c, err);
 }
 
+/* Some of the first Llama folders say -1 for none. Beyond the table torch makes no model of it. */
+static void read_pad_from_end(tg_arch *arch, const tg_config_json *c) {
+    const json_t *pad = json_object_get(c->root, "pad_token_id");
+    const json_int_t id = json_integer_value(pad);
+    if (id < 0 && id >= -arch->vocab_size) arch->pad_from_end = (int)-id;
+}
+
 tg_status tg_arch_load(tg_arch *arch, const char *folder, tg_error *err) {
     *arch = (tg_arch){0};
     tg_config_json config;
@@ -38,6 +45,7 @@ tg_status tg_arch_load(tg_arch *arch, const char *folder, tg_error *err) {
     if (st == TG_OK && family) {
         snprintf(arch->family, sizeof arch->family, "%s", family->name);
         st = family->read(arch, &config, err);
+        read_pad_from_end(arch, &config);
         if (st == TG_OK) st = read_causal_labels(arch, &config, err);
         if (st == TG_OK && (st = tg_arch_check(arch, err)) != TG_OK)
             tg_error_prefix(err, "%s: ", config.path);

@@ -75,10 +75,11 @@ typedef struct tg_arch {
     bool norm_after;   /* x = norm(x + f(x)) in place of x + f(norm(x)) */
     bool norm_stream;  /* x = norm(x) + f(norm(x)) */
     bool plain_norms;  /* norms in and behind the layers have neither gain nor bias */
-    bool final_norm; /* there is one behind the last layer; asked by the tables of some families */
-    bool embed_norm; /* embeddings are normalised */
-    bool pad_fixed;  /* reading pad_id gives its embedding no gradient */
-    bool norm_first; /* positions are added behind that norm; a decoder's, not its encoder's */
+    bool final_norm;  /* there is one behind the last layer; asked by the tables of some families */
+    bool embed_norm;  /* embeddings are normalised */
+    bool pad_fixed;   /* reading pad_id gives its embedding no gradient */
+    int pad_from_end; /* pad_token_id is minus this: torch counts rows from the end, nothing else knows of it; 0: it is not */
+    bool norm_first;  /* positions are added behind that norm; a decoder's, not its encoder's */
     float embed_scale; /* on token embeddings; 0: none */
     int pos_offset;    /* row of the position table that belongs to position 0 */
     tg_rope rope;
@@ -118,6 +119,12 @@ typedef struct tg_arch {
 
 static inline bool tg_arch_is_local(const tg_arch *a, int layer) {
     return a->local_layers[layer / 64] >> layer % 64 & 1;
+}
+
+/* The token whose reading gives its embedding no gradient; -1: there is none. */
+static inline int32_t tg_arch_fixed_token(const tg_arch *a) {
+    if (!a->pad_fixed) return -1;
+    return a->pad_from_end ? a->vocab_size - a->pad_from_end : a->pad_id;
 }
 
 /* Tokens of the longest text that the model can read; it was trained with up to max_positions. */

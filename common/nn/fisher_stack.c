@@ -164,9 +164,8 @@ static void tables(tg_fisher *f, const tg_pass_stack *s, const tg_trunk *tv, flo
     const tg_arch *a = &s->trunk.arch;
     const tg_ops *ops = tv->be->ops;
     const size_t E = (size_t)tg_trunk_embed_width(a);
-    float *pad = a->pad_fixed && a->pad_id >= 0
-                     ? tv->top.w[TG_ROLE_TOKEN_EMBED] + (size_t)a->pad_id * E
-                     : NULL;
+    const int32_t fixed = tg_arch_fixed_token(a);
+    float *pad = fixed >= 0 ? tv->top.w[TG_ROLE_TOKEN_EMBED] + (size_t)fixed * E : NULL;
     if (pad) {
         ops->copy(tv->be, f->made, pad, E);
         ops->fill(tv->be, pad, 0.0f, E);

@@ -94,8 +94,8 @@ static void embed_backward(tg_pass *p, const tg_pass_stack *s) {
     if (a->types)
         ops->embed_backward(t->be, t->top.g[TG_ROLE_TYPE_EMBED], dx, s->embed.types, N, E);
     if (tg_trunk_scales(a)) ops->scale(t->be, dx, a->embed_scale, n);
-    rows_backward(t, t->top.g[TG_ROLE_TOKEN_EMBED], dx, s->tokens, N, E,
-                  a->pad_fixed ? a->pad_id : -1, kept);
+    rows_backward(t, t->top.g[TG_ROLE_TOKEN_EMBED], dx, s->tokens, N, E, tg_arch_fixed_token(a),
+                  kept);
 }
 
 /* dx, of the last layer's output, becomes gradients of all that is trained of the stack. */

@@ -148,6 +148,7 @@ def decode(model, logits, batch):
 
 def save(model, head, folder):
     shutil.rmtree(folder, ignore_errors=True)
+    model.generation_config.pad_token_id = None  # below 0 it cannot be saved
     model.save_pretrained(folder)
     os.remove(os.path.join(folder, "generation_config.json"))
     save_file({"value_head.weight": head.detach()}, os.path.join(folder, "value_head.safetensors"))

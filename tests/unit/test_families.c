@@ -244,6 +244,19 @@ TEST(heads_too_small_to_turn_are_saved_and_opened_again) {
     tg_backend_close(&be);
 }
 
+TEST(a_pad_token_below_zero_is_a_row_from_the_end_and_no_padding) {
+    static const struct {
+        const char *id;
+        int fixed;
+    } cases[] = {{"10", 10}, {"-1", 22}, {"-13", 10}, {"-24", -1}, {"null", -1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tg_arch arch;
+        CHECK_OK(load_changed(&arch, "qwen2_pad", "pad_token_id", cases[i].id));
+        CHECK_EQ(tg_arch_fixed_token(&arch), cases[i].fixed);
+        CHECK_EQ(arch.pad_id, i ? -1 : 10);
+    }
+}
+
 TEST(answers_begin_with_bos_where_no_start_is_named) {
     tg_arch arch;
     CHECK_OK(load_changed(&arch, "mbart", "decoder_start_token_id", "null"));
