@@ -297,6 +297,12 @@ TEST(bad_configs_are_refused_with_file_key_and_reason) {
          "config.json: rope_scaling: expected an object"},
         {"{\"model_type\":\"llama\",\"hidden_size\":65536,\"num_attention_heads\":1}",
          TG_UNSUPPORTED, "config.json: model: head_dim 65536"},
+        {"{\"model_type\":\"bert\",\"architectures\":[\"BertForSequenceClassification\"],"
+         "\"num_labels\":1,\"problem_type\":\"single_label_classification\"}",
+         TG_DATA, "problem_type: single_label_classification of 1 label"},
+        {"{\"model_type\":\"llama\",\"architectures\":[\"LlamaForSequenceClassification\"],"
+         "\"id2label\":{\"0\":\"a\"},\"problem_type\":\"single_label_classification\"}",
+         TG_DATA, "problem_type: single_label_classification of 1 label"},
         {"{\"model_type\":\"gpt2\",\"n_embd\":0}", TG_DATA, "n_embd"},
         {"{\"model_type\":\"gpt2\",\"n_embd\":10,\"n_head\":3}", TG_DATA, "multiple of n_head"},
         {"{\"model_type\":\"gpt2\",\"n_layer\":1000000}", TG_DATA, "n_layer"},

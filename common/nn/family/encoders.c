@@ -4,14 +4,24 @@
 #include <stdio.h>
 #include <string.h>
 
+/* One label of which one is right: every score would be 1. transformers opens no such folder. */
+static tg_status check_problem(const tg_arch *a, const tg_config_json *c, tg_error *err) {
+    const char *kind = json_string_value(json_object_get(c->root, "problem_type"));
+    if (a->n_labels > 1 || !kind || strcmp(kind, "single_label_classification") != 0) return TG_OK;
+    return tg_fail(err, TG_DATA,
+                   "%s: problem_type: %s of 1 label: expected \"regression\", or more labels",
+                   c->path, kind);
+}
+
 /* The number of labels: num_labels, else of id2label, else 2, as transformers has it. */
 tg_status tg_labels_read(tg_arch *a, const tg_config_json *c, tg_error *err) {
     json_t *names = json_object_get(c->root, "id2label");
     if (names && !json_is_object(names) && !json_is_null(names))
         return tg_fail(err, TG_DATA, "%s: id2label: expected an object", c->path);
     const size_t named = json_object_size(names);
-    return tg_config_json_int(c, "num_labels", NULL, 1, 1 << 16, named ? (int64_t)named : 2,
-                              &a->n_labels, err);
+    tg_status st = tg_config_json_int(c, "num_labels", NULL, 1, 1 << 16, named ? (int64_t)named : 2,
+                                      &a->n_labels, err);
+    return st == TG_OK ? check_problem(a, c, err) : st;
 }
 
 static tg_status read_head(tg_arch *a, const tg_config_json *c, const char *classes,
