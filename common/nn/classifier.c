@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_SEQS = 256, ROWS = 64 };
@@ -24,6 +25,18 @@ void tg_classifier_destroy(tg_classifier **classifier) {
     *classifier = NULL;
 }
 
+/* What id2label calls a label: numbers, as of stars or classes, too. */
+static char *name_of(const json_t *named, int label) {
+    char none[32];
+    if (json_is_string(named)) return tg_strdup(json_string_value(named));
+    snprintf(none, sizeof none, "LABEL_%d", label);
+    if (!json_is_number(named) && !json_is_boolean(named)) return tg_strdup(none);
+    char *text = json_dumps(named, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+    char *name = text ? tg_strdup(text) : NULL;
+    free(text);
+    return name;
+}
+
 static tg_status read_names(tg_classifier *c, const tg_config_json *config, tg_error *err) {
     const json_t *names = json_object_get(config->root, "id2label");
     if (json_object_size(names) != (size_t)c->n_labels) names = NULL; /* of other labels */
@@ -32,9 +45,7 @@ static tg_status read_names(tg_classifier *c, const tg_config_json *config, tg_e
     for (int i = 0; i < c->n_labels; i++) {
         char id[32];
         snprintf(id, sizeof id, "%d", i);
-        const char *name = json_string_value(json_object_get(names, id));
-        snprintf(id, sizeof id, "LABEL_%d", i);
-        if (!(c->labels[i] = tg_strdup(name ? name : id))) return tg_fail_nomem(err, 32);
+        if (!(c->labels[i] = name_of(json_object_get(names, id), i))) return tg_fail_nomem(err, 32);
     }
     return TG_OK;
 }
