@@ -372,6 +372,28 @@ TEST(gemma3_takes_the_kind_of_angles_by_its_new_name_only) {
     CHECK(strstr(err.msg, "rename the key to rope_type"));
 }
 
+TEST(gemma3_has_no_original_positions_at_the_top) {
+    static const char scaling[] =
+        "\"original_max_position_embeddings\":16,\"rope_scaling\":{\"rope_type\":\"llama3\","
+        "\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4%s}}";
+    static const char *const inside[] = {"", ",\"original_max_position_embeddings\":32"};
+    static const int wanted[] = {64, 32};
+    char folder[700], path[800], text[400];
+    snprintf(folder, sizeof folder, "%s/original", tg_test_tmpdir());
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    CHECK_OK(tg_dir_create(folder, &err));
+    for (int i = 0; i < 4; i++) {
+        tg_arch arch;
+        int n =
+            snprintf(text, sizeof text, "{\"model_type\":\"%s\",\"max_position_embeddings\":64,",
+                     i < 2 ? "gemma3_text" : "llama");
+        snprintf(text + n, sizeof text - (size_t)n, scaling, inside[i % 2]);
+        CHECK_OK(tg_file_write_atomic(path, text, strlen(text), &err));
+        CHECK_OK(tg_arch_load(&arch, folder, &err));
+        CHECK_EQ(arch.rope.original_positions, i < 2 ? wanted[i] : 16);
+    }
+}
+
 TEST(bloom_in_slices_is_refused) {
     char folder[700], path[800];
     snprintf(folder, sizeof folder, "%s/slices", tg_test_tmpdir());

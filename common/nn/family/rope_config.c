@@ -64,6 +64,8 @@ static tg_status check_objects(const tg_config_json *c, tg_error *err) {
 typedef struct standard {
     const char *theta_key, *part_key;
     double theta, part;
+    bool
+        by_types; /* of one type of layers: the top's original_max_position_embeddings is not for it */
 } standard;
 
 /* The factor before it was rounded to f32. */
@@ -91,7 +93,7 @@ static tg_status read_angles(tg_arch *a, json_t *object, const tg_config_json *c
     r->dims = (int)((double)a->head_dim * (partly ? part : 1));
     r->odd = partly && r->dims % 2 && r->dims < a->head_dim;
     r->dims += r->odd;
-    st = tg_rope_scaling_read(a, &sub, c, part, err);
+    st = tg_rope_scaling_read(a, &sub, s.by_types ? &sub : c, part, err);
     if (st == TG_OK && !partly) st = check_whole(r, turned, c, err);
     if (st != TG_OK) return st;
     if (partly && !r->dims && r->kind == TG_ROPE_DEFAULT)
@@ -126,7 +128,7 @@ static void end_at_original(tg_arch *a) {
 tg_status tg_rope_read(tg_arch *a, const tg_config_json *c, double part, tg_error *err) {
     const bool partly = part < 1;
     const standard s = {partly ? "rotary_emb_base" : "rope_theta",
-                        partly ? "rotary_pct" : "partial_rotary_factor", 10000, part};
+                        partly ? "rotary_pct" : "partial_rotary_factor", 10000, part, false};
     tg_status st = check_objects(c, err);
     if (st != TG_OK) return st;
     json_t *empty = json_object(), *object = object_of(c->root, "rope_scaling");
@@ -174,8 +176,8 @@ static tg_status check_kind_name(const tg_config_json *c, const json_t *scaling,
 }
 
 tg_status tg_rope_read_types(tg_arch *a, const tg_config_json *c, tg_error *err) {
-    const standard local = {"rope_local_base_freq", "partial_rotary_factor", 10000, 1};
-    const standard full = {"rope_theta", "partial_rotary_factor", 1e6, 1};
+    const standard local = {"rope_local_base_freq", "partial_rotary_factor", 10000, 1, true};
+    const standard full = {"rope_theta", "partial_rotary_factor", 1e6, 1, true};
     tg_status st = check_objects(c, err);
     json_t *types = object_of(c->root, "rope_parameters"), *empty = json_object();
     if (st == TG_OK) st = empty ? check_types(c, types, err) : tg_fail_nomem(err, 64);

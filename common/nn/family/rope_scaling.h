@@ -5,8 +5,8 @@
 #include "common/nn/family/decoders.h"
 
 const char *tg_rope_kind_name(tg_rope_kind kind);
-/* The rest of a->rope, whose dims are known, from the object `sub` of the whole `top`; `part` of each head is turned. dims may become
- * all of a head. */
+/* The rest of a->rope, whose dims are known, from the object `sub`; `top` may have original_max_position_embeddings for it; `part` of each
+ * head is turned. dims may become all of a head. */
 tg_status tg_rope_scaling_read(tg_arch *a, const tg_config_json *sub, const tg_config_json *top,
                                double part, tg_error *err) TG_MUST_CHECK;
 /* An object that reads as r again; new reference. NULL: out of memory. */
