@@ -64,8 +64,7 @@ static tg_status check_objects(const tg_config_json *c, tg_error *err) {
 typedef struct standard {
     const char *theta_key, *part_key;
     double theta, part;
-    bool
-        by_types; /* of one type of layers: the top's original_max_position_embeddings is not for it */
+    bool by_types; /* for layers of one type: the top's original_max_position_embeddings is not theirs */
 } standard;
 
 /* The factor before it was rounded to f32. */
