@@ -2,7 +2,7 @@
  * at once. Moving a piece (mremap) moves its pages and copies nothing.
  *
  * Invariant: the pieces of a block follow each other without gaps and cover it. A kept piece has no block and is mapped somewhere; a
- * resting one has a block and addresses, but its pages went to a kept piece. */
+ * resting one has a block and addresses, but its pages went to a kept piece; one of no bytes says that its block is lost. */
 #include "common/base/stock.h"
 
 #include "common/base/alloc.h"
@@ -34,10 +34,19 @@ static char *map_units(size_t bytes) {
     return raw + before;
 }
 
-/* Fresh memory at addresses of ours that may have been lost. */
-static bool map_again(char *at, size_t bytes) {
+/* Whether there is a mapping behind all of these addresses. */
+static bool is_mapped(char *at, size_t bytes) {
+    unsigned char in[TG_STOCK_UNIT / 4096];
+    for (size_t i = 0; i < bytes; i += TG_STOCK_UNIT)
+        if (mincore(at + i, TG_STOCK_UNIT, in)) return false;
+    return true;
+}
+
+/* Addresses of ours that a move did not reach: mostly as they were, which is as good as fresh; else mapped again. */
+static bool still_there(char *at, size_t bytes) {
     const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-    return mmap(at, bytes, PROT_READ | PROT_WRITE, how, -1, 0) != MAP_FAILED;
+    return is_mapped(at, bytes) ||
+           mmap(at, bytes, PROT_READ | PROT_WRITE, how, -1, 0) != MAP_FAILED;
 }
 
 /* Room for `more` further pieces. */
@@ -68,21 +77,22 @@ bool tg_stock_has(const tg_stock *s, const void *p) {
     return false;
 }
 
-/* Moves `bytes` of kept piece i to `to`, what is more stays kept. false: the system would not; it has that piece back. */
+/* Moves `bytes` of kept piece i to `to`, what is more stays kept. false: the system would not, as at its limit of mappings, where it would not cut
+ * one either: it has the memory back, and the piece stays. */
 static bool move_kept(tg_stock *s, size_t i, char *to, size_t bytes) {
     const struct tg_piece from = s->list[i];
-    drop(s, i);
     if (mremap(from.at, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED) {
-        munmap(from.at, from.bytes);
+        (void)madvise(from.at, bytes, MADV_DONTNEED);
         return false;
     }
+    drop(s, i);
     if (bytes < from.bytes)
         add(s, (struct tg_piece){from.at + bytes, from.bytes - bytes, NULL, false});
     return true;
 }
 
-/* Pieces for bytes of a block from `at` on: kept ones as far as they go, then fresh. There is room in the list for one piece more; none
- * is lost when it fails. */
+/* Pieces for bytes of a block from `at` on: kept ones as far as they go, then fresh. There is room in the list for one piece more. false: the
+ * addresses are gone, and a resting piece of no bytes stands for them. */
 static bool furnish(tg_stock *s, char *at, size_t bytes, const char *block) {
     for (size_t i = s->n; bytes && i > 0; i--) {
         if (s->list[i - 1].block) continue;
@@ -91,8 +101,9 @@ static bool furnish(tg_stock *s, char *at, size_t bytes, const char *block) {
             add(s, (struct tg_piece){at, n, block, false});
             at += n;
             bytes -= n;
-        } else if (!map_again(at, n)) {
+        } else if (!still_there(at, n)) {
             munmap(at, bytes);
+            add(s, (struct tg_piece){at, 0, block, true});
             return false;
         }
     }
@@ -156,10 +167,9 @@ void tg_stock_rest(tg_stock *s, void *block) {
 
 bool tg_stock_wake(tg_stock *s, void *block) {
     for (size_t i = s->n; i > 0; i--) {
-        if (i > s->n) continue; /* kept pieces that could not be used are gone */
         const struct tg_piece p = s->list[i - 1];
         if (p.block != block || !p.rests) continue;
-        if (!reserve(s, 1)) return false;
+        if (!p.bytes || !reserve(s, 1)) return false;
         drop(s, i - 1);
         if (!furnish(s, p.at, p.bytes, block)) return false;
     }

@@ -39,7 +39,7 @@ void tg_stock_free(tg_stock *s, void *block);
 /* Whether p is a block; the beginning of one, that is. */
 bool tg_stock_has(const tg_stock *s, const void *p);
 void tg_stock_rest(tg_stock *s, void *block);
-/* A block that does not rest is left as it is. false: out of memory, the block is lost. */
+/* A block that does not rest is left as it is. false: out of memory; the block can only be freed. */
 bool tg_stock_wake(tg_stock *s, void *block);
 void tg_stock_fini(tg_stock *s);
 

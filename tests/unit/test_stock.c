@@ -1,19 +1,26 @@
 /* Blocks that are made of what other blocks gave back: contents, addresses, and that nothing new is asked for while something is kept. */
 #include "common/base/alloc.h"
+#include "common/base/check.h"
 #include "common/base/stock.h"
 #include "common/base/rng.h"
 #include "tests/support/tg_test.h"
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { UNIT = TG_STOCK_UNIT, MIB = 1 << 20 };
+enum { UNIT = TG_STOCK_UNIT, MIB = 1 << 20, PAGE = 4096 };
 
 /* Bytes of [p, p + n) that have memory behind them. */
 static size_t resident(void *p, size_t n) {
-    enum { PAGE = 4096 };
     static unsigned char in[64 * UNIT / PAGE];
     if (n > 64 * (size_t)UNIT || mincore(p, n, in)) return 0;
     size_t sum = 0;
@@ -178,6 +185,132 @@ TEST(random_histories_keep_every_block_apart) {
         CHECK(fail ? failures > 5 : failures == 0);
         tg_stock_fini(&s);
     }
+}
+
+enum { LAST_ONES = 16 };
+
+typedef struct mappings {
+    char *many, *last[LAST_ONES]; /* cut into pages, and the very last */
+    size_t bytes;
+} mappings;
+
+/* Makes mappings until the system gives no more; false: its limit is too far away. */
+static bool exhaust_mappings(mappings *m) {
+    enum { MOST = 300000 };
+    long limit = MOST + 1;
+    FILE *f = fopen("/proc/sys/vm/max_map_count", "r");
+    if (f && fscanf(f, "%ld", &limit) != 1) limit = MOST + 1;
+    if (f) fclose(f);
+    *m = (mappings){.bytes = 2 * (size_t)limit * PAGE};
+    if (limit > MOST) return false;
+    const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    m->many = mmap(NULL, m->bytes, PROT_NONE, how, -1, 0);
+    if (m->many == MAP_FAILED) return false;
+    for (size_t i = PAGE; i < m->bytes; i += 2 * PAGE)
+        if (mprotect(m->many + i, PAGE, PROT_READ)) break;
+    for (int i = 0; i < LAST_ONES; i++) /* shared ones never become one with a neighbour */
+        m->last[i] = mmap(NULL, PAGE, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return m->last[LAST_ONES - 1] == MAP_FAILED;
+}
+
+static void free_mappings(mappings *m) {
+    for (int i = 0; i < LAST_ONES; i++)
+        if (m->last[i] && m->last[i] != MAP_FAILED) munmap(m->last[i], PAGE);
+    if (m->many && m->many != MAP_FAILED) munmap(m->many, m->bytes);
+}
+
+/* A block of several pieces rests, and others that it would be made of are kept; nothing can be mapped or cut any more. */
+TEST(no_block_is_lost_at_the_limit_of_mappings) {
+    for (int pieces = 1; pieces <= 4; pieces++) {
+        tg_stock s = {0};
+        unsigned char *small[4] = {0}, *next[4] = {0};
+        for (int i = 0; i < pieces; i++) {
+            small[i] = tg_stock_alloc(&s, 2 * UNIT);
+            next[i] = tg_stock_alloc(&s, UNIT);
+            REQUIRE(small[i] && next[i]);
+            memset(small[i], 1, 2 * UNIT);
+            memset(next[i], 2, UNIT);
+        }
+        unsigned char *a = tg_stock_alloc(&s, 8 * UNIT);
+        REQUIRE(a);
+        memset(a, 3, 8 * UNIT);
+        tg_stock_rest(&s, a);
+        unsigned char *b = tg_stock_alloc(&s, 8 * UNIT); /* has what rests */
+        REQUIRE(b);
+        memset(b, 4, 8 * UNIT);
+        for (int i = 0; i < pieces; i++) tg_stock_free(&s, small[i]);
+        mappings m;
+        if (exhaust_mappings(&m)) {
+            REQUIRE(tg_stock_wake(&s, a));
+            CHECK(tg_stock_has(&s, a));
+            memset(a, 5, 8 * UNIT);
+            unsigned char *c = tg_stock_alloc(&s, UNIT); /* there may be room for one, or none */
+            if (c) memset(c, 6, UNIT);
+            tg_stock_rest(&s, a);
+            CHECK(tg_stock_wake(&s, a));
+            memset(a, 7, 8 * UNIT);
+            CHECK(c == NULL || all(c, UNIT, 6));
+        }
+        free_mappings(&m);
+        CHECK(all(b, 8 * UNIT, 4));
+        for (int i = 0; i < pieces; i++) CHECK(all(next[i], UNIT, 2));
+        tg_stock_free(&s, a);
+        CHECK(!tg_stock_has(&s, a));
+        tg_stock_fini(&s);
+    }
+}
+
+/* From here on the system moves no memory, and maps none at given addresses. false: it cannot be told so. */
+static bool forbid_moves(void) {
+    const unsigned how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_mremap, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_mmap, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[3])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, how, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {.len = TG_COUNT_OF(code), .filter = code};
+    return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+           !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+}
+
+/* In a process of its own, which ends with what it found: 0 all is well, 77 nothing could be forbidden. */
+static int wake_without_moves(void) {
+    tg_stock s = {0};
+    unsigned char *a = tg_stock_alloc(&s, 6 * UNIT), *b = tg_stock_alloc(&s, 2 * UNIT);
+    if (!a || !b) return 1;
+    memset(a, 1, 6 * UNIT);
+    memset(b, 2, 2 * UNIT);
+    tg_stock_rest(&s, a);
+    unsigned char *c = tg_stock_alloc(&s, 4 * UNIT);
+    if (!c) return 2;
+    memset(c, 3, 4 * UNIT);
+    if (!forbid_moves()) return 77;
+    if (!tg_stock_wake(&s, a) || !tg_stock_has(&s, a)) return 3;
+    memset(a, 4, 6 * UNIT);
+    if (resident(a, 6 * UNIT) != 6 * UNIT || !all(b, 2 * UNIT, 2) || !all(c, 4 * UNIT, 3)) return 4;
+    tg_stock_free(&s, b);
+    unsigned char *d = tg_stock_alloc(&s, 3 * UNIT);
+    if (!d) return 5;
+    memset(d, 5, 3 * UNIT);
+    tg_stock_rest(&s, a); /* nothing can be moved away: the system has the pages */
+    if (!all(a, 6 * UNIT, 0) || !tg_stock_wake(&s, a) || !all(d, 3 * UNIT, 5)) return 6;
+    tg_stock_free(&s, a);
+    if (tg_stock_has(&s, a) || !tg_stock_has(&s, d)) return 7;
+    tg_stock_fini(&s);
+    return 0;
+}
+
+TEST(a_system_that_moves_nothing_gives_fresh_memory) {
+    int status = -1;
+    const pid_t pid = fork();
+    REQUIRE(pid >= 0);
+    if (pid == 0) _exit(wake_without_moves());
+    REQUIRE(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+    if (WEXITSTATUS(status) != 77) CHECK_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(absurd_sizes_are_refused) {
