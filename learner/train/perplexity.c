@@ -71,17 +71,30 @@ static tg_status collect(const tg_perplexity_settings *p, const tg_split_samples
     return st;
 }
 
-static tg_status encode(const char *tokenizer_id, const tg_buf *all, tg_ids *ids, tg_error *err) {
+/* The run's own where the metric asks for the same one. */
+static tg_status open_tokenizer(tg_run *run, tg_error *err) {
+    const char *id = run->settings->perplexity.tokenizer_id;
     char *folder = NULL;
-    tg_tokenizer *t = NULL;
-    tg_status st = tg_model_locate(tokenizer_id, &folder, err);
-    if (st == TG_OK) st = tg_tokenizer_open(&t, folder, err);
-    if (st == TG_OK)
-        st = tg_tokenizer_encode(t, all->data ? all->data : "", all->len, TG_ENCODE_SPECIAL, ids,
-                                 err);
-    tg_tokenizer_destroy(&t);
+    tg_status st = tg_model_locate(id ? id : run->model_folder, &folder, err);
+    if (st == TG_OK && !strcmp(folder, run->tokenizer_folder))
+        run->text_tokenizer = run->tokenizer;
+    else if (st == TG_OK)
+        st = tg_tokenizer_open(&run->text_tokenizer, folder, err);
     tg_free(folder);
     return st;
+}
+
+void tg_perplexity_prepare(tg_run *run) {
+    tg_error ignored;
+    if (run->settings->perplexity.wanted && open_tokenizer(run, &ignored) != TG_OK)
+        return; /* evaluations say why */
+}
+
+static tg_status encode(tg_run *run, const tg_buf *all, tg_ids *ids, tg_error *err) {
+    tg_status st = run->text_tokenizer ? TG_OK : open_tokenizer(run, err);
+    return st == TG_OK ? tg_tokenizer_encode(run->text_tokenizer, all->data ? all->data : "",
+                                             all->len, TG_ENCODE_SPECIAL, ids, err)
+                       : st;
 }
 
 static bool stop(void *run) {
@@ -97,14 +110,13 @@ tg_status tg_perplexity_of_split(tg_run *run, tg_model *m, const tg_split_sample
     tg_buf all = {0};
     tg_ids ids = {0};
     tg_status st = collect(p, samples, &all, err);
-    if (st == TG_OK)
-        st = encode(p->tokenizer_id ? p->tokenizer_id : run->model_folder, &all, &ids, err);
+    if (st == TG_OK) st = encode(run, &all, &ids, err);
+    tg_buf_fini(&all); /* makes room */
     size_t n = ids.n;
     if (p->max_tokens != INT64_MIN) n = TG_MIN(n, (size_t)p->max_tokens);
     const tg_perplexity_opts opts = {
         .stride = (int)TG_MIN(p->stride, INT_MAX), .stop = stop, .arg = run};
     if (st == TG_OK) st = tg_perplexity(m, ids.data, n, opts, out, err);
     tg_ids_fini(&ids);
-    tg_buf_fini(&all);
     return st;
 }

@@ -8,6 +8,7 @@
 #include "common/base/log.h"
 #include "common/config/locate.h"
 #include "learner/train/memory_plan.h"
+#include "learner/train/perplexity.h"
 #include "proto/codec.h"
 
 #include <inttypes.h>
@@ -21,10 +22,8 @@ static tg_status open_tokenizer(tg_run *run, tg_error *err) {
     const tg_node *name = tg_node_get(run->opts.config->tokenizer, "model_name");
     if (!name || name->kind != TG_NODE_SCALAR)
         return tg_node_fail(run->opts.config->tokenizer, "tokenizer.model_name", err, "missing");
-    char *folder = NULL;
-    tg_status st = tg_model_locate(name->text, &folder, err);
-    if (st == TG_OK) st = tg_tokenizer_open(&run->tokenizer, folder, err);
-    tg_free(folder);
+    tg_status st = tg_model_locate(name->text, &run->tokenizer_folder, err);
+    if (st == TG_OK) st = tg_tokenizer_open(&run->tokenizer, run->tokenizer_folder, err);
     if (st != TG_OK) return tg_node_blame(name, "tokenizer.model_name", st, err);
     const tg_node *pad = tg_node_get(run->opts.config->tokenizer, "pad_token_as_eos_token");
     bool as_eos = true;
@@ -173,6 +172,7 @@ tg_status tg_run_open(tg_run *run, const tg_run_opts *opts, tg_error *err) {
     if (st == TG_OK)
         st = tg_run_arch(opts->config->root, run->settings, run->tokenizer, &run->arch,
                          &run->model_folder, err);
+    if (st == TG_OK) tg_perplexity_prepare(run);
     if (st == TG_OK) st = open_folder(run, err);
     if (st == TG_OK)
         st = tg_backend_open(&run->be, opts->config->learner.backend,
@@ -201,7 +201,9 @@ void tg_run_close(tg_run *run) {
     if (run->be) tg_backend_close(&run->be);
     tg_stop_strings_destroy(&run->stops);
     tg_stop_strings_destroy(&run->rollout_stops);
+    if (run->text_tokenizer != run->tokenizer) tg_tokenizer_destroy(&run->text_tokenizer);
     tg_tokenizer_destroy(&run->tokenizer);
+    tg_free(run->tokenizer_folder);
     tg_free(run->model_folder);
     tg_free(run->special);
     tg_error ignored;

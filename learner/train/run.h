@@ -51,6 +51,8 @@ typedef struct tg_run {
     tg_pool *pool;
     const tg_env_spec *spec;
     tg_tokenizer *tokenizer;
+    tg_tokenizer *text_tokenizer; /* of perplexity: NULL, or `tokenizer`, or another one */
+    char *tokenizer_folder;
     char *model_folder; /* NULL: a fresh model */
     tg_arch arch;
     tg_track *track;
