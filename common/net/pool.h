@@ -45,8 +45,12 @@ typedef struct tg_pool_opts {
     int call_timeout_ms;    /* default 60000: reset, step, score */
     int heartbeat_ms;       /* default 1000 */
     uint64_t config_digest; /* refuse workers of another config; 0: take the first worker's */
-    bool insecure;          /* bind where other machines can connect, without keys */
-    tg_security *security;  /* keys; borrowed for the pool's life; NULL: none */
+    bool (*stop)(
+        const void
+            *arg); /* asked while a blocking call waits: TG_INTERRUPTED; NULL: nobody stops it */
+    const void *stop_arg;
+    bool insecure;         /* bind where other machines can connect, without keys */
+    tg_security *security; /* keys; borrowed for the pool's life; NULL: none */
 } tg_pool_opts;
 
 typedef struct tg_pool_event {
@@ -93,7 +97,8 @@ tg_status tg_pool_wait(tg_pool *pool, tg_pool_event *event, int timeout_ms,
 int tg_pool_pending(const tg_pool *pool); /* calls not yet returned by tg_pool_wait */
 
 /* Blocking calls to any one worker (sent again to another if it dies). Replies are owned:
- * tg_msg_free; NULL on failure. timeout_ms 0: call_timeout_ms. */
+ * tg_msg_free; NULL on failure. timeout_ms 0: call_timeout_ms. TG_INTERRUPTED: opts.stop said so; a worker that is at it goes on, and its
+ * reply is dropped. */
 tg_status tg_pool_samples(tg_pool *pool, tg_split split, uint64_t first, uint32_t n,
                           tg_samples **out, tg_error *err) TG_MUST_CHECK;
 tg_status tg_pool_metric(tg_pool *pool, const tg_metric_request *req, tg_metric_reply **out,

@@ -1,6 +1,7 @@
 /* Blocking questions to any one worker: the fleet's asks, waited for. */
 #include "common/base/clock.h"
 #include "common/net/pool_internal.h"
+#include "proto/codec.h"
 
 /* Lives on the caller's stack. */
 typedef struct pool_ask {
@@ -13,6 +14,22 @@ static void on_done(tg_fleet_ask *ask) {
     pool_ask *a = (pool_ask *)ask;
     a->done = true;
     pthread_cond_broadcast(&a->pool->changed);
+}
+
+/* Mutex held. A signal wakes nobody: it is looked for now and then. */
+static void wait_done(pool_ask *a) {
+    enum { LOOK_MS = 100 };
+    tg_pool *p = a->pool;
+    while (!a->done) {
+        if (p->opts.stop && p->opts.stop(p->opts.stop_arg)) {
+            tg_fleet_ask_cancel(p->fleet, &a->ask);
+            a->ask.status =
+                tg_fail(&a->ask.error, TG_INTERRUPTED, "%s: stopped before a worker answered",
+                        tg_msg_name(a->ask.type));
+            return;
+        }
+        tg_pool_wait_until(p, tg_clock_ms() + LOOK_MS);
+    }
 }
 
 /* The fleet keeps the deadline; until then it may read the request. */
@@ -28,7 +45,7 @@ static tg_status ask(tg_pool *p, tg_msg_type type, tg_msg_type reply_type, const
     tg_pool_lock(p);
     tg_fleet_ask_begin(p->fleet, &a.ask);
     uv_async_send(&p->wake);
-    while (!a.done) pthread_cond_wait(&p->changed, &p->mutex);
+    wait_done(&a);
     tg_pool_unlock(p);
     *reply = a.ask.reply;
     if (a.ask.status != TG_OK && err) *err = a.ask.error;

@@ -30,6 +30,7 @@ static tg_status do_work(tg_run *run, tg_run_work *work, tg_halt_die *die, tg_er
     if (st != TG_OK)
         tg_log(st == TG_INTERRUPTED ? TG_LOG_INFO : TG_LOG_ERROR, "train", "%s", err->msg);
     tg_log_set_stderr(TG_LOG_WARN);
+    run->opts.halt = NULL;
     tg_halt_destroy(&halt);
     return st;
 }

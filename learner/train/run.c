@@ -43,6 +43,10 @@ static tg_status open_security(tg_run *run, bool *insecure, tg_error *err) {
     return st;
 }
 
+static bool stopped(const void *run) {
+    return tg_halt_requested(((const tg_run *)run)->opts.halt);
+}
+
 static tg_status open_pool(tg_run *run, tg_error *err) {
     const tg_pool_config *p = &run->opts.config->pool;
     bool given = run->opts.bind || run->opts.connect;
@@ -50,7 +54,9 @@ static tg_status open_pool(tg_run *run, tg_error *err) {
                          .connect = given ? run->opts.connect : p->connect,
                          .min_workers = (int)p->min_workers,
                          .call_timeout_ms = (int)p->call_timeout_ms,
-                         .heartbeat_ms = (int)p->heartbeat_ms};
+                         .heartbeat_ms = (int)p->heartbeat_ms,
+                         .stop = stopped,
+                         .stop_arg = run};
     if (!opts.bind && !opts.connect)
         return tg_fail(err, TG_USAGE,
                        "no address for the workers: give --bind or --connect (textgen train does "

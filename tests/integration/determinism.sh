@@ -161,6 +161,24 @@ else
 fi
 run=
 
+# Asked to stop while its worker is at the metrics, for ever: what was learnt is saved at once, and the evaluation is made up for.
+long="datapool.args.n_samples=1000 train_evaluation.eval_batch_size=64 train_evaluation.eval_every=1 train_evaluation.save_every=9 train_evaluation.n_iters=5"
+train ppo.yml evaluated $long --workers 1
+"$textgen" train ppo.yml --run-dir stalled $long --workers 1 >stalled.log 2>&1 & run=$!
+while [ ! -s stalled/rollout_info.jsonl ] && kill -0 "$run" 2>/dev/null; do sleep 0.01; done
+if learner=$(child textgen-learner) && worker=$(child textgen-env) && kill -STOP "$worker"; then
+    sleep 3 # the texts are there, and nobody who judges them
+    kill -TERM "$learner"
+    for _ in {1..200}; do kill -0 "$run" 2>/dev/null || break; sleep 0.1; done
+    if kill -0 "$run" 2>/dev/null; then bad "a worker at the metrics: no stop within 20 s" stalled.log; kill -9 "$learner" "$worker"; else ok; fi
+    wait "$run"; run=
+    compgen -G 'stalled/checkpoints/checkpoint_[1-5]' >/dev/null && ok || bad "what was learnt before the metrics is not saved" stalled.log
+    train ppo.yml stalled $long --resume && same "stopped at the metrics and resumed" evaluated stalled
+else
+    bad "no rollout" stalled.log
+fi
+run=
+
 # A worker is killed in the middle of a run.
 kill_workers() { local p; for _ in 1 2; do p=$(child textgen-env); [ -z "$p" ] || kill -9 "$p" 2>/dev/null; sleep 0.2; done; }
 lost_one() { [ "$code" -ne 0 ] || tail -n 1 lost/timing.jsonl | grep -q '"workers_lost": [1-9]'; }

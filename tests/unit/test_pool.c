@@ -86,6 +86,33 @@ TEST(samples_metrics_and_scores_go_to_any_worker) {
     tg_fake_stop(&w, true);
 }
 
+/* Says so when it was asked for the second time. */
+static bool second_time(const void *arg) {
+    return ++*(int *)(uintptr_t)arg >= 2;
+}
+
+TEST(a_question_can_be_stopped) {
+    tg_error err;
+    int asked = 0;
+    tg_fake_worker *w = tg_fake_start(&(tg_fake_opts){.address = tg_play_address()});
+    tg_pool_opts opts = {
+        .bind = tg_play_at(), .open_timeout_ms = 10000, .stop = second_time, .stop_arg = &asked};
+    tg_pool *pool = NULL;
+    REQUIRE_OK(tg_pool_open(&pool, &opts, &err));
+    tg_score_reply *score = NULL; /* the fake worker never answers it */
+    const uint64_t from = tg_clock_ms();
+    CHECK_EQ(tg_pool_score(pool, &(tg_score_request){.fn = "x"}, &score, 60000, &err),
+             TG_INTERRUPTED);
+    CHECK(score == NULL && tg_clock_ms() - from < 30000);
+    tg_samples *s = NULL; /* nor does anything wait for one that was stopped */
+    asked = -1000;
+    REQUIRE_OK(tg_pool_samples(pool, TG_SPLIT_VAL, 5, 3, &s, &err));
+    CHECK_EQ(s->n, 3);
+    tg_msg_free(s);
+    tg_pool_close(&pool);
+    tg_fake_stop(&w, true);
+}
+
 TEST(misuse_is_refused) {
     tg_error err;
     tg_fake_worker *w = tg_fake_start(&(tg_fake_opts){.address = tg_play_address()});
