@@ -22,13 +22,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Passes that come to touch a backend's workspace. */
+typedef struct tg_scratch_sizes {
+    int rows, actions;
+    int others;   /* rows of what else is multiplied, in f32 */
+    int width, V; /* of the widest rows; of the vocabulary */
+    bool kept;    /* all logits are */
+    bool rounded; /* the passes' products are */
+} tg_scratch_sizes;
+
 struct tg_backend_ops {
     const char *name;
     const char *summary;
     const tg_ops *ops;
     size_t scratch_bytes; /* workspace reserved at open, so that no op can run out of memory */
-    /* What passes of these sizes come to touch of it, for the memory plan. width: of the widest rows; kept: all logits are. NULL: none. */
-    size_t (*scratch_used)(int rows, int width, int actions, int V, bool kept);
+    size_t (*scratch_used)(const tg_scratch_sizes *sizes); /* for the memory plan. NULL: nothing */
     bool threaded; /* false: the ops use one thread whatever was asked for */
     /* ops may write to the host's memory: what is to be downloaded need not be copied */
     bool host_memory;

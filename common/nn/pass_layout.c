@@ -245,15 +245,19 @@ size_t tg_pass_bytes(const tg_arch *arch, unsigned model_flags, tg_pass_caps cap
     return c.used;
 }
 
-size_t tg_pass_workspace(const tg_arch *arch, tg_pass_caps caps, unsigned mode, int rows) {
-    const int width = TG_MAX(tg_trunk_qkv_width(arch), tg_trunk_up_width(arch));
-    const bool kept = mode == TG_PASS_TRAIN && tg_pass_keeps(arch, caps);
+size_t tg_pass_workspace(const tg_arch *arch, unsigned model_flags, tg_pass_caps caps,
+                         unsigned mode, int others) {
+    const tg_scratch_sizes sizes = {.rows = TG_MAX(caps.tokens, caps.src),
+                                    .actions = caps.actions,
+                                    .others = others,
+                                    .width =
+                                        TG_MAX(tg_trunk_qkv_width(arch), tg_trunk_up_width(arch)),
+                                    .V = arch->vocab_size,
+                                    .kept = mode == TG_PASS_TRAIN && tg_pass_keeps(arch, caps),
+                                    .rounded = model_flags & TG_MODEL_ROUNDED};
     size_t most = 0;
-    rows = TG_MAX(rows, TG_MAX(caps.tokens, caps.src));
     for (const struct tg_backend_ops *const *b = tg_backend_list(); *b; b++)
-        if ((*b)->scratch_used)
-            most =
-                TG_MAX(most, (*b)->scratch_used(rows, width, caps.actions, arch->vocab_size, kept));
+        if ((*b)->scratch_used) most = TG_MAX(most, (*b)->scratch_used(&sizes));
     return most;
 }
 

@@ -19,6 +19,6 @@ tg_status tg_perplexity(tg_model *m, const int32_t *tokens, size_t n, tg_perplex
 /* Bytes of its buffers, for any text. */
 size_t tg_perplexity_bytes(const tg_arch *arch, int stride);
 /* And of what its ops work in. */
-size_t tg_perplexity_workspace(const tg_arch *arch, int stride);
+size_t tg_perplexity_workspace(const tg_arch *arch, unsigned model_flags, int stride);
 
 #endif

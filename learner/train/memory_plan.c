@@ -108,9 +108,9 @@ static int perplexity_stride(const tg_train_settings *s, const tg_arch *arch) {
 static void add_workspace(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
                           tg_pass_caps caps, unsigned mode, int64_t prompts) {
     const int rows = (int)TG_MIN(prompts, (int64_t)TG_DECODER_ROWS);
-    size_t bytes = tg_pass_workspace(arch, caps, mode, rows);
+    size_t bytes = tg_pass_workspace(arch, s->train, caps, mode, rows);
     if (has_perplexity(s, arch))
-        bytes = TG_MAX(bytes, tg_perplexity_workspace(arch, perplexity_stride(s, arch)));
+        bytes = TG_MAX(bytes, tg_perplexity_workspace(arch, s->train, perplexity_stride(s, arch)));
     add(p, "workspace of matrix products and heads", TG_PHASE_ALWAYS, SMALLER, bytes);
 }
 

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static tg_error err;
 static const int LENGTHS[] = {7, 1, 12, 24};
@@ -181,6 +183,46 @@ static void check_nonfinite(void) {
 
 TEST(what_is_not_finite_stays_so) {
     each_isa(check_nonfinite);
+}
+
+/* Bytes of the backend's workspace that have memory behind them. */
+static size_t touched(const tg_backend *be) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), n = be->vtable->scratch_bytes / page;
+    unsigned char *in = malloc(n);
+    size_t sum = 0;
+    if (in && !mincore(be->scratch, n * page, in))
+        for (size_t i = 0; i < n; i++) sum += in[i] & 1 ? page : 0;
+    free(in);
+    return sum;
+}
+
+/* Pairs of bf16 take half of what floats do, and memory plans say so. */
+static void check_workspace(void) {
+    enum { MIB = 1 << 20, SEQS = 20 };
+    tg_arch arch = tg_tiny_arch();
+    arch.mlp_width = 6400;
+    int lengths[SEQS];
+    for (int i = 0; i < SEQS; i++) lengths[i] = 24;
+    for (unsigned flags = 0; flags <= TG_MODEL_ROUNDED; flags += TG_MODEL_ROUNDED) {
+        tg_backend *be = tg_tiny_backend("cpu", 2);
+        tg_model *m = tg_tiny_model(be, &arch, flags, 3);
+        tg_tiny_batch b;
+        tg_tiny_fill(&b, &arch, lengths, SEQS, 2, 4);
+        const tg_pass_caps caps = tg_tiny_caps(&b.batch);
+        float logp[MOST];
+        tg_pass *p;
+        REQUIRE_OK(tg_pass_create(&p, m, caps, TG_PASS_SCORE, &err));
+        CHECK_OK(tg_pass_forward(p, &b.batch, (tg_pass_out){.logp = logp}, &err));
+        const size_t planned = tg_pass_workspace(&arch, flags, caps, TG_PASS_SCORE, 0);
+        CHECK(touched(be) <= planned && planned - touched(be) < 5 * MIB);
+        tg_pass_destroy(&p);
+        tg_model_destroy(&m);
+        tg_backend_close(&be);
+    }
+}
+
+TEST(workspaces_are_planned_as_large_as_they_get) {
+    each_isa(check_workspace);
 }
 
 TEST_MAIN

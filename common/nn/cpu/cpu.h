@@ -15,7 +15,7 @@ extern const struct tg_backend_ops tg_cpu_backend;
 enum { TG_CPU_OP_FLOATS = 6 << 20, TG_CPU_GEMM_FLOATS = 3 << 20 };
 
 /* tg_backend_ops.scratch_used, in large pages. */
-size_t tg_cpu_scratch_used(int rows, int width, int actions, int V, bool kept);
+size_t tg_cpu_scratch_used(const tg_scratch_sizes *sizes);
 
 /* Calls work(arg, first, count) for runs of `grain` of the n items, on the team. */
 typedef void tg_cpu_range_fn(void *arg, size_t first, size_t count);
