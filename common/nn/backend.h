@@ -25,10 +25,10 @@
 /* Passes that come to touch a backend's workspace. */
 typedef struct tg_scratch_sizes {
     int rows, actions;
-    int others;   /* rows of what else is multiplied, in f32 */
-    int width, V; /* of the widest rows; of the vocabulary */
-    bool kept;    /* all logits are */
-    bool rounded; /* the passes' products are */
+    int others, half_others; /* rows of what else is multiplied: by floats, and by bf16 */
+    int width, V;            /* of the widest rows; of the vocabulary */
+    bool kept;               /* all logits are */
+    bool rounded;            /* the passes' products are */
 } tg_scratch_sizes;
 
 struct tg_backend_ops {

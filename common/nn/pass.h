@@ -77,10 +77,10 @@ void tg_pass_destroy(tg_pass **p);
 /* Bytes tg_pass_create would allocate for a model opened with model_flags: for the memory plan. */
 size_t tg_pass_bytes(const tg_arch *arch, unsigned model_flags, tg_pass_caps caps, unsigned mode);
 
-/* Bytes of the backends' own workspace that such passes come to touch. others: rows that something else, such as decoding, multiplies in f32 at
- * most. */
+/* Bytes of the backends' own workspace that such passes come to touch. others, half_others: rows that something else, such as decoding,
+ * multiplies by weights of f32 or bf16 at most. */
 size_t tg_pass_workspace(const tg_arch *arch, unsigned model_flags, tg_pass_caps caps,
-                         unsigned mode, int others);
+                         unsigned mode, int others, int half_others);
 
 /* Whether it keeps the logits, where it trains and does not recompute: up to 192 MB of them. */
 bool tg_pass_keeps(const tg_arch *arch, tg_pass_caps caps);

@@ -246,10 +246,11 @@ size_t tg_pass_bytes(const tg_arch *arch, unsigned model_flags, tg_pass_caps cap
 }
 
 size_t tg_pass_workspace(const tg_arch *arch, unsigned model_flags, tg_pass_caps caps,
-                         unsigned mode, int others) {
+                         unsigned mode, int others, int half_others) {
     const tg_scratch_sizes sizes = {.rows = TG_MAX(caps.tokens, caps.src),
                                     .actions = caps.actions,
                                     .others = others,
+                                    .half_others = half_others,
                                     .width =
                                         TG_MAX(tg_trunk_qkv_width(arch), tg_trunk_up_width(arch)),
                                     .V = arch->vocab_size,

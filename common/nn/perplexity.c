@@ -29,7 +29,7 @@ size_t tg_perplexity_bytes(const tg_arch *arch, int stride) {
 
 size_t tg_perplexity_workspace(const tg_arch *arch, unsigned model_flags, int stride) {
     const tg_pass_caps caps = caps_of(window_of(arch), stride);
-    return tg_pass_workspace(arch, model_flags, caps, TG_PASS_SCORE, 0);
+    return tg_pass_workspace(arch, model_flags, caps, TG_PASS_SCORE, 0, 0);
 }
 
 static void close_windows(windows *w) {

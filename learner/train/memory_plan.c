@@ -104,11 +104,18 @@ static int perplexity_stride(const tg_train_settings *s, const tg_arch *arch) {
     return (int)TG_MIN(s->perplexity.stride, arch->max_positions);
 }
 
-/* What the ops work in stays theirs once it was touched. prompts: tokens that are decoded from at once. */
+/* Rows of prompts that are decoded from at once, in rollouts; evaluations, of which less is known, count as far as a pass has rows too. */
 static void add_workspace(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
-                          tg_pass_caps caps, unsigned mode, int64_t prompts) {
-    const int rows = (int)TG_MIN(prompts, (int64_t)TG_DECODER_ROWS);
-    size_t bytes = tg_pass_workspace(arch, s->train, caps, mode, rows);
+                          const tg_memory_facts *f, tg_pass_caps caps, unsigned mode) {
+    const int64_t prompt = f->prompt ? f->prompt : f->max_prompt, most = TG_DECODER_ROWS;
+    const int rollout = s->supervised ? 0 : (int)TG_MIN(f->n_envs * prompt, most);
+    const int evaluation = (int)TG_MIN(TG_MIN(s->eval.eval_batch_size * prompt, most),
+                                       (int64_t)TG_MAX(caps.tokens, caps.src));
+    const bool half = s->rollout_gen.weights == TG_WEIGHT_PACKED_BF16;
+    /* what the ops work in stays theirs once it was touched */
+    size_t bytes =
+        tg_pass_workspace(arch, s->train, caps, mode,
+                          half ? evaluation : TG_MAX(evaluation, rollout), half ? rollout : 0);
     if (has_perplexity(s, arch))
         bytes = TG_MAX(bytes, tg_perplexity_workspace(arch, s->train, perplexity_stride(s, arch)));
     add(p, "workspace of matrix products and heads", TG_PHASE_ALWAYS, SMALLER, bytes);
@@ -164,8 +171,7 @@ static void plan_on_policy(tg_memory_plan *p, const tg_train_settings *s, const 
         /* those of single episodes become those of the rollout beside the generator */
         add(p, "rollout: masks of episodes", TG_PHASE_GENERATE, "fewer alg.args.n_steps", masks);
     }
-    add_workspace(p, s, arch, need.score, TG_PASS_SCORE,
-                  (int64_t)n_envs * (f->prompt ? f->prompt : f->max_prompt));
+    add_workspace(p, s, arch, f, need.score, TG_PASS_SCORE);
 }
 
 int tg_supervised_longest(const tg_arch *arch) {
@@ -199,7 +205,7 @@ static void plan_supervised(tg_memory_plan *p, const tg_train_settings *s, const
     add_resting(p, "gradients", TG_PHASE_UPDATE, "alg.num_layers_unfrozen", n.grads);
     add(p, "activations", TG_PHASE_UPDATE, "alg.training_args.gradient_checkpointing: true",
         tg_pass_bytes_of(s, arch, caps));
-    add_workspace(p, s, arch, caps, tg_pass_mode_of(s), 0);
+    add_workspace(p, s, arch, f, caps, tg_pass_mode_of(s));
 }
 
 /* The model as it is read. */

@@ -2,7 +2,7 @@
 # The memory plan and the real peak of runs of a model of 25 M parameters: f32 with a shared critic, with a critic of its own, with 8-bit
 # Adam and recomputation, with frozen layers; TRPO with its vectors, also of a share of the rows; NLPO, where generating with two caches needs most, or its masks; supervised
 # runs; answers that end early, or might; a model of 7 M parameters, most of which are its vocabulary; and a BLOOM with prompts of many lengths; the metric
-# perplexity with its windows and its tokenizer. Bound: the peak is within 5 % of the plan, or 8 MB.
+# perplexity with its windows and its tokenizer; products in bf16. Bound: the peak is within 5 % of the plan, or 8 MB.
 . tests/support/script.sh memory
 case ${SANITIZE:-} in ?*) echo "0 passed, 0 failed"; exit 0 ;; esac # sanitizers have memory of their own
 make=$bin/tests/make-model
@@ -106,6 +106,15 @@ uneven() { # NAME MAX-NEW [key=value…]
 }
 uneven prompts 60 alg.args.batch_size=240 alg.args.microbatch_tokens=4096 alg.args.minibatch=transition
 uneven heap 8 alg.id=a2c 'alg.args={n_steps: 9, microbatch_tokens: 1}'
+# products in bf16 and decoding by weights of bf16: half the workspace
+llama=$work/llama
+"$make" "$llama" '{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 384, "intermediate_size": 1536, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 256, "vocab_size": 8000, "bos_token_id": 0, "eos_token_id": 0}' \
+    "$tokenizer" || bad "make-model ends with $?"
+within half ppo.yml "tokenizer.model_name=$llama" "alg.policy.args.model_name=$llama" train_evaluation.n_iters=1 env.n_envs=16 \
+    "datapool={id: jsonl, args: {train: $work/prompts-train.jsonl, val: $work/few.jsonl, test: $work/few.jsonl}}" env.args.max_prompt_length=64 \
+    env.args.max_episode_length=40 env.args.terminate_on_eos=true alg.args.n_steps=40 alg.args.batch_size=40 alg.policy.args.recompute=true \
+    alg.policy.args.generation_kwargs.max_new_tokens=40 alg.policy.args.compute_dtype=bf16 alg.policy.args.decode_dtype=bf16
 # few short texts to train on, and windows of thousands of tokens to evaluate
 head -n 40 texts.jsonl >windows.jsonl
 sed "s|model_config:.*|model_name: $bloom|" sft.yml >windows.yml

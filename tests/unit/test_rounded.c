@@ -213,7 +213,7 @@ static void check_workspace(void) {
         tg_pass *p;
         REQUIRE_OK(tg_pass_create(&p, m, caps, TG_PASS_SCORE, &err));
         CHECK_OK(tg_pass_forward(p, &b.batch, (tg_pass_out){.logp = logp}, &err));
-        const size_t planned = tg_pass_workspace(&arch, flags, caps, TG_PASS_SCORE, 0);
+        const size_t planned = tg_pass_workspace(&arch, flags, caps, TG_PASS_SCORE, 0, 0);
         CHECK(touched(be) <= planned && planned - touched(be) < 5 * MIB);
         tg_pass_destroy(&p);
         tg_model_destroy(&m);

@@ -161,14 +161,21 @@ static void forward_chunk(tg_backend *be, head_job *j, const float *x, const flo
     finish_rows(j, rows);
 }
 
+/* What so many floats take in panels, or in pairs of bf16. */
+static size_t panel_floats(size_t n, bool pairs) {
+    return pairs ? (n + 1) / 2 : n;
+}
+
 size_t tg_cpu_scratch_used(const tg_scratch_sizes *s) {
     enum { PAGE = 2 << 20, STATS = 1 }; /* page of the statistics, behind the logits */
     const int chunk = TG_MAX(TG_MIN(s->actions, ROWS), 1), cols = panel_columns(chunk, s->V);
     const size_t logits = s->kept ? 1 : (size_t)chunk * (size_t)(cols + GAP) * sizeof(float);
     const size_t trunk = (size_t)s->rows * (size_t)s->width, head = (size_t)chunk * (size_t)cols;
-    const bool pairs = s->rounded && tg_cpu_kernels_choose()->gemm_pairs;
-    const size_t passes = pairs ? (TG_MAX(trunk, head) + 1) / 2 : TG_MAX(trunk, head);
-    const size_t most = TG_MAX(passes, (size_t)s->others * (size_t)s->width);
+    const bool pairs = tg_cpu_kernels_choose()->gemm_pairs != NULL;
+    const size_t passes = TG_MAX(trunk, head), width = (size_t)s->width;
+    const size_t most = TG_MAX(TG_MAX(panel_floats(passes, pairs && s->rounded),
+                                      panel_floats((size_t)s->half_others * width, pairs)),
+                               (size_t)s->others * width);
     const size_t panels = TG_MIN(most, (size_t)TG_CPU_GEMM_FLOATS) * sizeof(float);
     return ((logits + PAGE - 1) / PAGE + STATS + (panels + PAGE - 1) / PAGE) * PAGE;
 }
