@@ -135,8 +135,13 @@ hit() {
 # The learner is killed after a checkpoint.
 kill_learner() { local p; p=$(child textgen-learner); [ -z "$p" ] || kill -9 "$p"; }
 was_killed() { [ "$code" -ne 0 ]; }
-hit killed "killed/checkpoints/checkpoint_*[0-9]" kill_learner was_killed && ok &&
+if hit killed "killed/checkpoints/checkpoint_*[0-9]" kill_learner was_killed; then
+    ok
+    # as if while it wrote; and something that is not a run's
+    mkdir -p killed/model/incoming.tmp.7.1 && touch killed/model/tokenizer.json.tmp.7 killed/epoch_0_val_split_predictions.json.tmp.7 killed/mine.tmp.7
     train ppo.yml killed --resume --workers 3 && same "killed and resumed" one killed
+    [ "$(find killed -name '*.tmp.*')" = killed/mine.tmp.7 ] && ok || bad "left of a killed run: $(find killed -name '*.tmp.*' | tr '\n' ' ')"
+fi
 
 # The run is asked to stop, twice, at no particular moment.
 "$textgen" train ppo.yml --run-dir asked --workers 1 >asked.log 2>&1 & run=$!
