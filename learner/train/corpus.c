@@ -105,8 +105,10 @@ static tg_status add_pair(builder *b, const char *prompt, const char *reference,
     b->ids.n = 0;
     for (size_t i = 0; i < n; i++)
         if (!tg_ids_push(&b->ids, b->rows.ids[i])) return tg_fail_nomem(err, n * 4);
+    const bool wraps = b->opts->wraps;
     int32_t eos = tg_tokenizer_eos(b->tokenizer);
     bool room = n < (size_t)b->opts->max_length, ends = n && b->rows.ids[n - 1] == eos;
+    ends |= wraps && n > 1 && b->rows.ids[n - 2] == eos; /* a language may follow it */
     if (b->opts->add_eos && eos >= 0 && !ends && room && !tg_ids_push(&b->ids, eos))
         return tg_fail_nomem(err, n * 4);
     if (!source || !b->ids.n) {
@@ -114,7 +116,8 @@ static tg_status add_pair(builder *b, const char *prompt, const char *reference,
         c->n_dropped++;
         return TG_OK;
     }
-    if (!append(&c->tokens, &c->start, &b->texts, c->n, b->opts->start_id, b->ids.data, b->ids.n))
+    const int32_t first = wraps ? b->ids.data[b->ids.n - 1] : b->opts->start_id;
+    if (!append(&c->tokens, &c->start, &b->texts, c->n, first, b->ids.data, b->ids.n))
         return tg_fail_nomem(err, n * 4);
     c->n++;
     return TG_OK;

@@ -52,6 +52,7 @@ static tg_status open_corpus(tg_supervised_run *s, tg_error *err) {
     tg_status st = tg_split_samples_load(&samples, run->pool, TG_SPLIT_TRAIN, err);
     if (st != TG_OK) return st;
     tg_corpus_opts opts = {.start_id = seq2seq ? run->arch.start_id : -1,
+                           .wraps = !strcmp(run->arch.family, "mbart"),
                            .max_length = (int)longest,
                            .truncate_left = truncates_left(run->opts.config),
                            .add_eos = !run->compat};

@@ -80,4 +80,15 @@ refused() { # NAME PATTERN OVERRIDE…
 refused 'a causal policy with T5' 'needs a causal model, but .* is an encoder-decoder one \(t5\)' alg.policy.id=causal_lm_actor_critic_policy
 cp "$root"/configs/models/tiny/* t5/ 2>/dev/null
 refused 'a seq2seq policy with GPT-2' 'needs an encoder-decoder model, but .* is a causal one \(gpt2\)'
+
+# mBART's decoder reads the last token of an answer first, which names its language, whatever config.json says that generation starts with
+numbers_model mbart mbart '<s>' '<pad>' '</s>'
+mkdir other && cp mbart/* other && sed -i 's/"decoder_start_token_id": 2/"decoder_start_token_id": 0/' other/config.json
+for split in train val test; do echo '{"q": "1 2", "a": "3 4"}' >$split.jsonl; done
+for model in mbart other; do
+    numbers_sft $model >$model.yml
+    "$textgen" train $model.yml --run-dir lid-$model --workers 1 alg.training_args.max_steps=2 alg.training_args.logging_steps=1 >out 2>&1 || bad "$(tail -n 2 out)"
+done
+cmp -s mbart/config.json other/config.json && bad "mbart's config.json has another start" || ok
+if cmp -s lid-mbart/training_info.jsonl lid-other/training_info.jsonl; then ok; else bad "mBART's answers begin with config.json's token"; fi
 finish
