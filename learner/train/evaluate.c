@@ -198,10 +198,10 @@ tg_status tg_evaluate(tg_run *run, tg_model *m, tg_model *mask_model, tg_split s
         tg_free((void *)(uintptr_t)e.generated[i].tokens);
     tg_free(e.generated);
     tg_split_samples_fini(&e.samples);
-    if (st == TG_INTERRUPTED)
+    if (st == TG_INTERRUPTED && !run->opts.evaluation)
         tg_log_info(
             "evaluate",
             "%s metrics at epoch %g: stopped before they were there; --resume begins with them",
-            tg_split_text(split), epoch);
+            tg_split_name(split), epoch);
     return st;
 }

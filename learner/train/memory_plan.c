@@ -108,9 +108,9 @@ static int perplexity_stride(const tg_train_settings *s, const tg_arch *arch) {
 static void add_workspace(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
                           const tg_memory_facts *f, tg_pass_caps caps, unsigned mode) {
     const int64_t prompt = f->prompt ? f->prompt : f->max_prompt, most = TG_DECODER_ROWS;
-    const int rollout = s->supervised ? 0 : (int)TG_MIN(f->n_envs * prompt, most);
-    const int evaluation = (int)TG_MIN(TG_MIN(s->eval.eval_batch_size * prompt, most),
-                                       (int64_t)TG_MAX(caps.tokens, caps.src));
+    const int64_t rows = f->evaluation ? most : TG_MAX(caps.tokens, caps.src);
+    const int rollout = s->supervised || f->evaluation ? 0 : (int)TG_MIN(f->n_envs * prompt, most);
+    const int evaluation = (int)TG_MIN(TG_MIN(s->eval.eval_batch_size * prompt, most), rows);
     const bool half = s->rollout_gen.weights == TG_WEIGHT_PACKED_BF16;
     /* what the ops work in stays theirs once it was touched */
     size_t bytes =
@@ -212,8 +212,7 @@ static void plan_supervised(tg_memory_plan *p, const tg_train_settings *s, const
 static void plan_weights(tg_memory_plan *p, const tg_train_settings *s, const tg_arch *arch,
                          const tg_memory_facts *f) {
     add(p, "parameters", TG_PHASE_ALWAYS, SMALLER, tg_stock_bytes(tg_model_bytes(arch, 0)));
-    const int64_t prompts = (int64_t)s->eval.eval_batch_size * f->max_prompt;
-    add_workspace(p, s, arch, (tg_pass_caps){0}, TG_PASS_SCORE, prompts);
+    add_workspace(p, s, arch, f, (tg_pass_caps){0}, TG_PASS_SCORE);
 }
 
 static int positions_of(const tg_arch *arch, const tg_memory_facts *f) {
