@@ -21,9 +21,8 @@ typedef struct tg_corpus {
 } tg_corpus;
 
 typedef struct tg_corpus_opts {
-    int32_t start_id; /* seq2seq: what the decoder reads first; -1: causal */
-    bool
-        wraps; /* seq2seq: instead it reads the reference's last token first, as mBART's, which names the language */
+    int32_t start_id;   /* seq2seq: what the decoder reads first; -1: causal */
+    bool wraps;         /* instead it reads the reference's last token first: mBART's language */
     int max_length;     /* of a text, in tokens; seq2seq: of the prompt and of the reference */
     bool truncate_left; /* which end of a long text is cut */
     bool add_eos;       /* append eos, so that the model learns to stop */
