@@ -4,24 +4,15 @@
 #include "learner/cli/run.h"
 #include "learner/train/evaluate.h"
 
-#include <signal.h>
-
 int tg_learner_eval(int argc, char **argv, void (*die)(int exit_code)) {
     const char *config = NULL, *splits = "val,test";
     tg_run_opts opts = {0};
     tg_eval_opts evaluation = {0};
     const tg_flag flags[] = {
-        {"config", TG_FLAG_STR, &config, "FILE", "The config."},
-        {"run-dir", TG_FLAG_STR, &opts.run_dir, "DIR", "Where metrics and predictions go."},
+        TG_RUN_FLAGS(config, opts),
         {"split", TG_FLAG_STR, &splits, "LIST", "Of train, val and test (val,test)."},
         {"json", TG_FLAG_SWITCH, &evaluation.json, NULL,
          "Print one JSON object, with the values of every sample."},
-        {"bind", TG_FLAG_STR, &opts.bind, "ADDRESS",
-         "Workers connect here, such as ipc:///tmp/pool."},
-        {"connect", TG_FLAG_STR, &opts.connect, "ADDRESS",
-         "Workers to connect to, separated by commas."},
-        TG_SECURITY_FLAGS(opts.security),
-        TG_OPS_FLAGS(opts.ops),
         {0}};
     const tg_args_spec spec = {
         .name = "textgen-learner eval",
@@ -36,18 +27,12 @@ int tg_learner_eval(int argc, char **argv, void (*die)(int exit_code)) {
         return tg_args_report("textgen-learner", &err);
     tg_status st = TG_OK;
     if (!args.help) {
-        signal(SIGPIPE, SIG_IGN);
+        opts.evaluation = &evaluation;
         st = tg_split_list_parse(splits, &evaluation.splits, &err);
         if (st != TG_OK)
             tg_error_prefix(&err, "--split: ");
-        else if (!config)
-            st = tg_fail(&err, TG_USAGE, "--config FILE is missing");
-        else if (!opts.run_dir)
-            st = tg_fail(&err, TG_USAGE, "--run-dir DIR is missing");
         else
-            st = tg_ops_logging(&opts.ops, &err);
-        opts.evaluation = &evaluation;
-        if (st == TG_OK) st = tg_run_of_config(opts, config, &args, tg_run_evaluate, die, &err);
+            st = tg_run_of_config(opts, config, &args, tg_run_evaluate, die, &err);
     }
     tg_args_fini(&args);
     return st == TG_OK ? 0 : tg_args_report("textgen-learner", &err);

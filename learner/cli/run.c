@@ -5,6 +5,7 @@
 #include "common/config/run_config.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,8 +38,13 @@ static tg_status do_work(tg_run *run, tg_run_work *work, tg_halt_die *die, tg_er
 
 tg_status tg_run_of_config(tg_run_opts opts, const char *config, const tg_args *args,
                            tg_run_work *work, tg_halt_die *die, tg_error *err) {
+    if (!config) return tg_fail(err, TG_USAGE, "--config FILE is missing");
+    if (!opts.run_dir) return tg_fail(err, TG_USAGE, "--run-dir DIR is missing");
+    (void)signal(SIGPIPE, SIG_IGN); /* nobody has to read what is shown; log.txt has it all */
+    tg_status st = tg_ops_logging(&opts.ops, err);
+    if (st != TG_OK) return st;
     tg_run_config c;
-    tg_status st = tg_run_config_load(&c, config, args->overrides, args->n_overrides, err);
+    st = tg_run_config_load(&c, config, args->overrides, args->n_overrides, err);
     if (st != TG_OK) return st;
     tg_train_settings s;
     st = tg_train_settings_read(&s, c.root, false, &c.arena, err);

@@ -3,7 +3,6 @@
 #include "learner/cli/commands.h"
 #include "learner/cli/run.h"
 
-#include <signal.h>
 #include <stdio.h>
 
 static tg_status train(tg_run *run, tg_error *err) {
@@ -14,14 +13,7 @@ int tg_learner_train(int argc, char **argv, void (*die)(int exit_code)) {
     const char *config = NULL;
     tg_run_opts opts = {0};
     const tg_flag flags[] = {
-        {"config", TG_FLAG_STR, &config, "FILE", "The config."},
-        {"run-dir", TG_FLAG_STR, &opts.run_dir, "DIR", "Where logs, checkpoints and the model go."},
-        {"bind", TG_FLAG_STR, &opts.bind, "ADDRESS",
-         "Workers connect here, such as ipc:///tmp/pool."},
-        {"connect", TG_FLAG_STR, &opts.connect, "ADDRESS",
-         "Workers to connect to, separated by commas."},
-        TG_SECURITY_FLAGS(opts.security),
-        TG_OPS_FLAGS(opts.ops),
+        TG_RUN_FLAGS(config, opts),
         {"resume", TG_FLAG_SWITCH, &opts.resume, NULL, "Go on from the newest whole checkpoint."},
         {"overwrite", TG_FLAG_SWITCH, &opts.overwrite, NULL,
          "Remove an earlier run from the folder first."},
@@ -38,15 +30,7 @@ int tg_learner_train(int argc, char **argv, void (*die)(int exit_code)) {
     if (tg_args_parse(&spec, argc, argv, &args, &err) != TG_OK)
         return tg_args_report("textgen-learner", &err);
     tg_status st = TG_OK;
-    if (!args.help) {
-        signal(SIGPIPE, SIG_IGN); /* nobody has to read the progress line; log.txt has it all */
-        if (!config)
-            st = tg_fail(&err, TG_USAGE, "--config FILE is missing");
-        else if (!opts.run_dir)
-            st = tg_fail(&err, TG_USAGE, "--run-dir DIR is missing");
-        else if ((st = tg_ops_logging(&opts.ops, &err)) == TG_OK)
-            st = tg_run_of_config(opts, config, &args, train, die, &err);
-    }
+    if (!args.help) st = tg_run_of_config(opts, config, &args, train, die, &err);
     tg_args_fini(&args);
     if (st == TG_INTERRUPTED) {
         fprintf(stderr,
